@@ -21,9 +21,9 @@ from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.search import index
 
 Progress = Callable[[Iterable, int], Iterable]
-# Derived tables: each database fills its own
+# Tables that are not copied, because the target derives their rows from the other tables
 FILLED = ("image_total", "search_rebuild", "upload")
-# The webhooks before version 13, which kept their options in a table
+# The webhooks in a database before version 13, which kept their options in a separate table
 OLD_WEBHOOKS = """(
     SELECT webhook.*, coalesce(headers, '{}') AS headers, coalesce(after_seconds, 0) AS after_seconds,
         coalesce(body, 'event') AS body
@@ -32,7 +32,7 @@ OLD_WEBHOOKS = """(
 
 
 def backup(engine: Engine, path: Path) -> None:
-    """Write a consistent copy as a SQLite file. Raises Unavailable, OSError."""
+    """Write a consistent copy of a database to a SQLite file. Raises Unavailable, OSError."""
     if isinstance(engine, Sqlite):
         write_backup(engine.path, path)
     else:
@@ -40,12 +40,12 @@ def backup(engine: Engine, path: Path) -> None:
 
 
 def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count: rows) -> None:
-    """Copy one consistent state of a database to an empty one, completely or not at all.
+    """Copy a consistent snapshot of a database to an empty database, either completely or not at all.
 
-    `progress(rows, count)` must return the rows. Raises Unavailable, and OSError for files.
+    `progress(rows, count)` must return the rows. Raises Unavailable, or OSError if a file cannot be written.
     """
     with snapshot(source) as contents, filling(target) as filled:
-        version, stored_tables = contents.version(), contents.tables()  # An older version has fewer tables.
+        version, stored_tables = contents.version(), contents.tables()  # An older database has fewer tables.
         if not version:
             raise Unavailable(f"cannot copy the database {source.name}: {EMPTY}")
         for table in [table for table in tables() if table in stored_tables]:
@@ -60,8 +60,8 @@ def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count
 
 
 def _index_posts(target: Engine, progress: Progress) -> None:
-    """Index the posts of a new copy. If this is interrupted, the server continues."""
-    # The models belong to the copy only within this block.
+    """Index the posts in a new copy. If interrupted, the server finishes the indexing when it starts."""
+    # The models are bound to the copy only within this block.
     with closing(target), target.peewee_db.bind_ctx(BaseModel.__subclasses__()):
         target.open()
         database = Database(target)
@@ -71,18 +71,18 @@ def _index_posts(target: Engine, progress: Progress) -> None:
 
 
 def tables() -> list[str]:
-    """Return the tables to copy, which both engines have."""
+    """Return the names of the tables to copy, all of which exist on both engines."""
     shared, _ = section(SCHEMA, "")
     return [table for table in TABLE.findall(shared) if table not in FILLED]
 
 
 def snapshot(engine: Any) -> AbstractContextManager[Contents]:
-    """Open one consistent state of a database of any version. Raises Unavailable."""
+    """Open a consistent snapshot of a database, which can be of any version. Raises Unavailable."""
     return read_file(engine.path, "BEGIN") if isinstance(engine, Sqlite) else engine.snapshot()
 
 
 def filling(engine: Any) -> AbstractContextManager[Contents]:
-    """Set up an empty database to be filled. Raises Unavailable, OSError."""
+    """Set up the tables in an empty database, and open it for writing. Raises Unavailable, OSError."""
     return fill_file(engine.path) if isinstance(engine, Sqlite) else engine.filling()
 
 
@@ -95,11 +95,14 @@ def connect(file: str, **options: bool) -> Iterator[SqliteContents]:
 
 @contextmanager
 def read_file(path: Path, statement: str = "") -> Iterator[SqliteContents]:
-    """Open a SQLite database of any version, and run a statement. Raises Unavailable if it is missing or damaged."""
+    """Open a SQLite database of any version, and run a statement.
+
+    Raises Unavailable if the database is missing or damaged.
+    """
     if not path.exists():
         raise Unavailable(MISSING.format(path))
     try:
-        with connect(f"{path.as_uri()}?mode=rw", uri=True) as contents:  # This does not create a missing file.
+        with connect(f"{path.as_uri()}?mode=rw", uri=True) as contents:  # mode=rw does not create a missing file.
             contents.execute(statement)
             yield contents
     except sqlite3.Error as error:
@@ -108,10 +111,10 @@ def read_file(path: Path, statement: str = "") -> Iterator[SqliteContents]:
 
 @contextmanager
 def fill_file(path: Path) -> Iterator[SqliteContents]:
-    """Set up a new SQLite database to be filled. Raises Unavailable, OSError."""
+    """Create a SQLite database with its tables, and open it for writing. Raises Unavailable, OSError."""
     try:
         with new_file(path) as part, connect(part) as contents:
-            contents.execute("PRAGMA journal_mode = off")  # An interrupted copy is deleted.
+            contents.execute("PRAGMA journal_mode = off")  # safe, because an interrupted copy is deleted
             contents.set_up(create=True)
             contents.execute("BEGIN")
             yield contents
@@ -123,7 +126,7 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
 
 
 def write_backup(file: Path, path: Path) -> None:
-    """Write a consistent copy of a database to a new file. Raises Unavailable, and the errors of `new_file`."""
+    """Write a consistent copy of a SQLite database to a new file. Raises Unavailable, and the errors of `new_file`."""
     with read_file(file) as contents:
         if not contents.version():
             raise Unavailable(f"cannot back up {file}: {EMPTY}")
@@ -136,13 +139,14 @@ def write_backup(file: Path, path: Path) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[str]:
-    """Yield the name of an empty file; after the block, check the database in it and rename it to `path`.
+    """Yield the name of an empty file. After the `with` block, check the database in the file and rename it to `path`.
 
-    So `path` is never incomplete and never overwritten. Raises FileExistsError, OSError, sqlite3.Error, Unavailable.
+    This way, `path` is never incomplete, and an existing file is never overwritten. Raises FileExistsError, OSError,
+    sqlite3.Error, Unavailable.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-    file, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)  # of mode 0600
+    file, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)  # with mode 0600
     os.close(file)
     try:
         yield part
@@ -152,8 +156,8 @@ def new_file(path: Path) -> Iterator[str]:
             raise Unavailable(f"the database is damaged: {result}")
         _sync(part)
         try:
-            os.link(part, path)  # atomic, and overwrites nothing
-        except OSError:  # The file exists, or the file system has no links; the errors for that differ.
+            os.link(part, path)  # atomic, and fails if `path` exists
+        except OSError:  # `path` exists, or the file system has no hard links, for which errors differ.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             os.replace(part, path)
         _sync(path.parent)

@@ -1,4 +1,4 @@
-"""CORS: letting pages from other origins call the API (the CORS protocol of the Fetch standard)."""
+"""CORS: let pages from other origins call the API (the CORS protocol in the Fetch standard)."""
 
 from flask import Blueprint, Response
 
@@ -11,14 +11,14 @@ EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ET
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",
-    "Access-Control-Max-Age": "7200",  # seconds; the maximum in Chromium
+    "Access-Control-Max-Age": "7200",  # in seconds; Chromium allows no more
 }
-cors = Blueprint("cors", __name__)  # registered if there are origins; its hook runs before the guard
+cors = Blueprint("cors", __name__)  # registered only if origins are configured; runs before the key is checked
 
 
 @cors.before_app_request
 def answer_preflight() -> Response | None:
-    """Answer the preflight of a page that may call the API; it needs no key and is not counted."""
+    """Answer the preflight request of a page that may call the API. No key is needed, and the rate limit ignores it."""
     request = current_request()
     asks = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in request.environ
     if asks and request.environ.get("HTTP_ORIGIN") and ALLOW_ORIGIN in headers_for(request):
@@ -28,7 +28,7 @@ def answer_preflight() -> Response | None:
 
 @cors.after_app_request
 def allow(response: Response) -> Response:
-    """Add the headers that let a page read the response."""
+    """Add the CORS headers to a response."""
     headers = headers_for(current_request())
     if vary := headers.pop("Vary", ""):
         response.vary.add(vary)
@@ -41,7 +41,7 @@ def headers_for(request: Request) -> dict[str, str]:
 
 
 def cors_headers(config: Config, path: str, origin: str | None) -> dict[str, str]:
-    """Return the headers that let pages from an origin read an answer of the API or of Micropub."""
+    """Return the headers that let pages from an origin read a response from the API or from Micropub."""
     origins = config.cors_origins
     if not f"{path}/".startswith(("/v1/", "/micropub/")):
         return {}

@@ -1,4 +1,4 @@
-"""Forms (`multipart/form-data`, RFC 7578), parsed piece by piece."""
+"""Parse forms (`multipart/form-data`, RFC 7578) piece by piece."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,17 +13,17 @@ Receive = Callable[[bytes], object]  # receives a piece of a part
 
 
 class Form:
-    """A form and the fields read so far. A subclass decides in `begin` where other parts go."""
+    """A form, and the fields read so far. A subclass can override `begin` to receive other parts, such as files."""
 
     too_large = "body: must be at most {:,} bytes"
 
     def __init__(self, request: Request, max_bytes: int, max_field_bytes: int, max_parts: int):
         self.request = request
         self.max_bytes = max_bytes
-        self.max_field_bytes = max_field_bytes  # limit for all fields together
+        self.max_field_bytes = max_field_bytes  # for all fields together
         self.max_parts = max_parts
         self.fields: list[tuple[str, bytearray]] = []
-        self.size = 0  # size of the fields
+        self.size = 0  # bytes in all fields so far
 
     def read(self) -> None:
         """Read the form. Raises BadRequest if it is malformed, RequestEntityTooLarge if it is too large."""
@@ -35,7 +35,7 @@ class Form:
                 receive(event)
 
     def begin(self, part: MultipartSegment) -> Receive:
-        """Begin a part; return the function that receives its content, by default as a field."""
+        """Begin a part, and return the function that receives its content. By default, the part is a field."""
         self.fields.append((part.name, bytearray()))
         return self.keep
 
@@ -63,7 +63,7 @@ class Form:
 
 
 def _joined(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the parts, each short one joined to the one before: the parser refuses a lone line break at the end."""
+    """Join every short piece to the one before it: the parser fails if the last piece is only a line break."""
     held = b""
     for piece in parts:
         if len(piece) > 2 or len(held) > READ_BYTES:
@@ -83,7 +83,10 @@ def text_of(data: bytes | bytearray) -> str:
 
 
 def pieces(request: Request, max_bytes: int, too_large: str) -> Iterator[bytes]:
-    """Yield the body in pieces. Raises RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
+    """Yield the body in pieces.
+
+    Raises RequestEntityTooLarge if the body is longer than `max_bytes`, or BadRequest if it ends early.
+    """
     request.info.max_body_bytes = max_bytes
     length, read, source = body_length(request), 0, request.environ["wsgi.input"]
     if length > max_bytes:

@@ -1,4 +1,4 @@
-"""The blueprint: the views of the core and of the wings around it."""
+"""Create the API's blueprint from the views of the core and of the wings around it."""
 
 from flask import Blueprint
 
@@ -19,14 +19,14 @@ from blogapi.wings.webhooks.views import views as webhooks
 
 BLUEPRINTS = [
     *(errors, key, posts, pages, history, proposals, tags, images, webhooks),
-    docs,  # To remove this or one of the next wings, delete its line.
+    docs,  # To remove `docs` or a wing below it, delete the wing's line.
     micropub,
     owner,
 ]
 
 
 def create_blueprint(config: Config) -> Blueprint:
-    """Create the blueprint of the API, which contains those of the posts and of each wing."""
+    """Create the API's blueprint, which contains the blueprints of the core and of every wing."""
     api = Blueprint("api", __name__)
     for blueprint in [*BLUEPRINTS, cors] if config.cors_origins else BLUEPRINTS:
         api.register_blueprint(blueprint)

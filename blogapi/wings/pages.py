@@ -15,7 +15,7 @@ from blogapi.api.responses import json_response, tagged_response
 from blogapi.documents import hash_of
 from blogapi.wings.search import index
 
-# Only files from this service. Swagger UI uses data: URLs for its icons.
+# Allows only files from this service. Swagger UI needs data: URLs for its icons.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -27,7 +27,7 @@ views = Blueprint("pages", __name__)
 @views.get("/healthz")
 @for_strangers
 def healthz() -> Response:
-    """Check the database. While the search index is rebuilt, `indexed_percent` shows the progress."""
+    """Check the database. `indexed_percent` reports the progress of a rebuild of the search index."""
     request.database.check()
     percent = index.indexed_percent(request.database)
     state = {"status": "ok"} | ({} if percent is None else {"indexed_percent": percent})
@@ -37,12 +37,12 @@ def healthz() -> Response:
 @views.get("/readyz")
 @for_strangers
 def readyz() -> Response:
-    """Report that the service accepts requests, even if its database fails; while it drains, answer 503."""
+    """Report that the service accepts requests, even if its database fails. The server answers 503 while it drains."""
     return json_response(request, {"status": "ok"}, cache_control="no-store")
 
 
 def add_static(blueprint: Blueprint, address: str, files: Iterable[Path]) -> None:
-    """Serve files to anybody, each at the address followed by its name."""
+    """Serve each file at `{address}/{file name}`. No API key is needed."""
     paths = {file.name: file for file in files}
 
     @for_strangers
@@ -54,14 +54,14 @@ def add_static(blueprint: Blueprint, address: str, files: Iterable[Path]) -> Non
 
 
 def send_static(path: Path) -> Response:
-    """Send a file, with a policy that lets it load nothing from elsewhere."""
+    """Send a file, with a Content Security Policy that keeps it from loading anything from other servers."""
     file = load_static(path, request.accept_encodings["gzip"] > 0)
     return tagged_response(request, **file, vary="Accept-Encoding", cache_control="no-cache")
 
 
 @cache
 def load_static(path: Path, compressed: bool) -> dict[str, Any]:
-    """Return the arguments for a file's response, cached because files do not change while the service runs."""
+    """Return the arguments for a file's response. They are cached, because the files never change while running."""
     content, headers = path.read_bytes(), PAGE_HEADERS
     content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", hash_of(content)
     if compressed:

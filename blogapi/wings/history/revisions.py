@@ -21,13 +21,13 @@ RESTORED = [name for name in documents.INPUT_FIELDS if name not in documents.STA
 
 
 class KeptPost(NamedTuple):
-    """An earlier version of a post, without its content."""
+    """An earlier version of a post. `post` is JSON without the content; the version was current until `until`."""
 
     post_id: int
     post: bytes
     until: str
     version: int
-    author: str  # who replaced or deleted it
+    author: str  # who replaced or deleted this version
 
 
 _document = AsBytes(Revision.document)
@@ -38,7 +38,7 @@ _is_deleted = Revision.state == "deleted"
 
 
 def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> Page[KeptPost, int]:
-    """Return a page of a post's revisions before a version, newest first. Raises DoesNotExist."""
+    """Return a page of a post's revisions, newest first, that precede version `before`. Raises DoesNotExist."""
     of_post = (Revision.post_id == posts.id_of(reader, ref)) & (Revision.state == "replaced")
     is_before = Revision.version < (before or MAX_ID)
     return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(3))
@@ -47,9 +47,9 @@ def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) ->
 def trash(
     reader: Reader, limit: int, before: Cursor[int] | None = None, deleted_after: str = "", text: str = ""
 ) -> Page[KeptPost, Cursor[int]]:
-    """Return a page of the trash, most recently deleted first, down to the second `deleted_after`.
+    """Return a page of the posts in the trash that were deleted at or after `deleted_after`, most recent first.
 
-    `text` selects the posts that contain it, which reads the whole trash.
+    With `text`, return only posts that contain this text. The query then reads the whole trash.
     """
     is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
     condition = _is_deleted & is_before & (Revision.until >= deleted_after)
@@ -81,7 +81,10 @@ def find_in_trash(reader: Reader, post_id: int) -> bytes:
 
 
 def find_deleted(reader: Reader, slug: str) -> int:
-    """Return the id of the last deleted post with this slug. Reads the whole trash. Raises DoesNotExist."""
+    """Return the id of the most recently deleted post with this slug. Raises DoesNotExist.
+
+    This reads the whole trash.
+    """
     has_slug = Revision.document.contains(f'"slug":"{slug}"')
     query = Revision.select(Revision.post_id, _document).where(_is_deleted & has_slug).order_by(Revision.until.desc())
     for post_id, document in reader.rows(query):
@@ -92,7 +95,7 @@ def find_deleted(reader: Reader, slug: str) -> int:
 
 
 def find_version(reader: Reader, post_id: int, version: int) -> bytes:
-    """Return the document of any kept version. Raises DoesNotExist, Damaged."""
+    """Return the document of a past version, whatever its state. Raises DoesNotExist, Damaged."""
     return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "version")
 
 
@@ -106,25 +109,25 @@ def _find(reader: Reader, condition: Any, kind: str) -> bytes:
 def restore(
     tx: Transaction, ref: PostRef, version: int, author: Author, check: Check = no_check, names: list[str] = RESTORED
 ) -> bytes:
-    """Restore fields from a revision; return the document. Raises DoesNotExist."""
+    """Restore fields from a revision, and return the post's document. Raises the exceptions of `posts.change`."""
     old = documents.load(find(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in names}, author, check)
 
 
 def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check = no_check) -> bytes:
-    """Restore a post from the trash; return its document. Raises DoesNotExist.
+    """Restore a post from the trash, and return its document. Raises DoesNotExist.
 
-    If its slug is taken, the post gets another one. If its scheduled time has passed, it becomes a draft.
+    If the post's slug is taken, the post gets a new slug. If its scheduled time has passed, it becomes a draft.
     """
     document = find_in_trash(tx, post_id)
     check(document)
     post = documents.load(document)
-    effects.check_permitted(author, post)  # before a scheduled post becomes a draft
+    effects.check_permitted(author, post)  # checked before `recreate` makes a scheduled post a draft
     return recreate(tx, post, author)
 
 
 def recreate(tx: Transaction, post: Fields, author: Author) -> bytes:
-    """Recreate a deleted post from any of its versions; return its document."""
+    """Recreate a deleted post from any of its versions, and return its document."""
     former = slugs.still_free(tx, post.get("former_slugs", []), int(post["id"]))
     own = {"slug": slugs.find_free(tx, post["slug"]), "former_slugs": former, "updated_at": tx.now}
     post = unscheduled(post, tx.now) | own
@@ -136,7 +139,10 @@ def recreate(tx: Transaction, post: Fields, author: Author) -> bytes:
 
 
 def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
-    """Return a post; if its scheduled time has passed, as a draft or, with `is_published`, as published."""
+    """Make a post whose scheduled time has passed a draft or, with `is_published`, a published post.
+
+    Other posts are returned unchanged.
+    """
     has_passed = post["status"] == "scheduled" and post["published_at"] <= now
     changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
     return documents.in_order(post | changes) if has_passed else post
@@ -144,6 +150,6 @@ def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
 
 def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) -> None:
     """Delete a post in the trash for good, with its revisions. Raises DoesNotExist."""
-    with suppress(Damaged):  # Even a damaged post can be deleted.
+    with suppress(Damaged):  # A damaged post can still be deleted.
         check(find_in_trash(tx, post_id))
     effects.forget(tx, post_id)

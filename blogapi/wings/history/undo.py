@@ -1,4 +1,4 @@
-"""Undo: revert posts to their state at a given time, all of them or only the changes of one key."""
+"""Undo: revert all changes to posts since a given time, or only the changes made with one key."""
 
 import json
 import time
@@ -23,29 +23,29 @@ from blogapi.text import fold
 from blogapi.wings.history import revisions
 
 BY = Author("undo")
-STEP_SECONDS = 0.010  # length of a transaction
-PAUSE_SECONDS = 0.025  # pause for other clients to write
+STEP_SECONDS = 0.010  # approximate length of a transaction
+PAUSE_SECONDS = 0.025  # pause between transactions, so that other clients can write
 
 
 class Undone(NamedTuple):
-    """The result of an undo or a dry run for one post."""
+    """What an undo did to one post, or what a dry run says that it would do."""
 
     post_id: int
-    title: str  # "" if the post was deleted for good
+    title: str  # "" if the post has been deleted permanently
     action: str  # "changed back", "restored", "moved to the trash" or "left"; "withdrawn" for a proposal
-    reason: str = ""  # why it was left, how its slugs differ, or what was withdrawn
+    reason: str = ""  # why the post was left, how its slugs differ from before, or what was withdrawn
 
 
 class PastChange(NamedTuple):
     """An earlier change to a post: its author, and the version that it replaced."""
 
     author: str
-    version: int | None  # None if there was no post, 0 if the version was pruned
+    version: int | None  # None if the post did not exist, 0 if that version has been pruned
     tags: list[str] | None = None  # the tags before a site-wide tag change
     proposer: str | None = None  # who proposed it, if it applied a proposal
 
     def is_by(self, key: str | None) -> bool:
-        """Return whether a key made or proposed the change; None means any key."""
+        """Return whether this key made or proposed the change. None stands for any key."""
         return key in (None, self.author, self.proposer)
 
 
@@ -60,10 +60,10 @@ def check_author(reader: Reader, name: str) -> None:
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
-    """Undo the changes since a time, by one key or by all; yield the result for each post.
+    """Undo all changes since a time, or only those made with one key. Yield the result for each post.
 
-    Posts that another key has changed since are left alone. Other clients can write meanwhile. After an interruption,
-    repeat the call.
+    A post stays as it is if another key has changed it after the given key did. Other clients can write during an undo.
+    An interrupted undo can be repeated.
     """
     due.publish_all(database)
     titles: dict[int, str] = {}
@@ -74,20 +74,20 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
             inexact[undone.post_id] = undone
         else:
             yield undone
-    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # By now, other posts have freed their slugs.
+    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # Other posts have given up slugs by now.
         first = inexact.pop(undone.post_id)
         yield undone if first.action == "left" else first._replace(reason=undone.reason)
     yield from inexact.values()
     yield from _withdraw(database, since, key, titles, dry_run)
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
-    for (post_id,) in list(database.rows(purged)):  # a list, so no query stays open while the caller prints
+    for (post_id,) in list(database.rows(purged)):  # a list, so that no query stays open while the caller prints
         yield Undone(post_id, "", "left", "it was deleted for good")
 
 
 def _undo_posts(
     database: Database, since: str, key: str | None, post_ids: list[int], dry_run: bool
 ) -> Iterator[Undone]:
-    """Undo the changes to posts in short transactions; yield a result for each post that has changed."""
+    """Undo the changes to posts in short transactions. Yield a result for each post that has changed."""
     undo_post = partial(_undo_post, since, key)
     results: Iterable[Undone | None] = map(partial(undo_post, database), post_ids)
     if not dry_run:
@@ -98,7 +98,7 @@ def _undo_posts(
 def _withdraw(
     database: Database, since: str, key: str | None, titles: dict[int, str], dry_run: bool
 ) -> Iterator[Undone]:
-    """Withdraw the proposals since a time, by one key or by all; yield a result for each."""
+    """Withdraw the open proposals made since a time with any key or one key. Yield a result for each proposal."""
     is_waiting = (Proposal.created_at >= since) & Proposal.refused_at.is_null()
     waiting = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(is_waiting)
     for proposal_id, post_id, author in list(database.rows(waiting)):
@@ -111,14 +111,14 @@ def _withdraw(
 
 
 def _pause(database: Database) -> None:
-    database.engine.shrink()  # otherwise, the server's next write would do so while clients wait
+    database.engine.shrink()  # otherwise, the server's next write would shrink the file while its client waits
     time.sleep(PAUSE_SECONDS)
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
-    """Undo an author's change to a (folded) tag at a given time; return how many posts got it back.
+    """Undo an author's site-wide change to a (folded) tag at a given time. Return how many posts got the tag back.
 
-    Posts that have changed since are left alone.
+    Posts that have changed since then stay as they are.
     """
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
@@ -135,7 +135,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
-    """Return the ids of the posts changed or deleted since a time, most recent first."""
+    """Return the ids of the posts changed or deleted since a time, the most recently changed first."""
     changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(documents.STATUSES), Post.updated_at >= since)
     is_deleted = (Revision.state == "deleted") & (Revision.until >= since)
     deleted = Revision.select(Revision.until, Revision.post_id).where(is_deleted)
@@ -143,7 +143,10 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 
 def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Undone | None:
-    """Undo the changes to a post, if any. Without a Transaction, this is a dry run, which ignores taken slugs."""
+    """Undo the changes to a post, if any. Unless `reader` is a Transaction, this is a dry run.
+
+    A dry run does not notice that a slug is taken.
+    """
     changes = list(dropwhile(lambda change: not change.is_by(key), _changes(reader, post_id, since)))
     if not changes:
         return None
@@ -167,7 +170,7 @@ def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Und
 
 
 def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fields) -> Fields:
-    """Return a post as it was before a change; {} for no post. Raises Damaged."""
+    """Return a post as it was before a change, or {} if it did not exist. Raises Damaged."""
     if not change.version:
         return {}
     post = present
@@ -180,7 +183,7 @@ def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fie
 
 
 def _conflict(changes: list[PastChange], key: str | None) -> str:
-    """Return the reason to leave a post alone if another key has changed it since, or ""."""
+    """Return why a post must stay as it is: another key has changed it since. Return "" if no other key has."""
     others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
     is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
     stays = "; its tags stay renamed or removed" if is_retagged else ""
@@ -188,7 +191,7 @@ def _conflict(changes: list[PastChange], key: str | None) -> str:
 
 
 def _bring_back(tx: Transaction | None, post_id: int, present: Fields, target: Fields) -> tuple[str, str]:
-    """Write the earlier state of a post; return the action, and how the new state differs."""
+    """Write the earlier state of a post. Return the action, and how the new state differs from the earlier one."""
     if not target:
         if tx:
             posts.delete(tx, post_id, BY)
@@ -207,9 +210,10 @@ def _bring_back(tx: Transaction | None, post_id: int, present: Fields, target: F
 
 
 def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fields, str]:
-    """Return the earlier state of a post with free slugs, and how it differs.
+    """Return the earlier state of a post without slugs that are taken, and how it differs from the original.
 
-    If its slug is taken, a number is appended, which frees its present slug for another post.
+    If the earlier slug is taken, a number is appended to it. The post then still gives up its present slug, which
+    another post may need.
     """
     slug, former = slugs.find_free(tx, target["slug"], post_id), target.get("former_slugs", [])
     free = slugs.still_free(tx, former, post_id)
@@ -233,7 +237,7 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
-            yield PastChange(author, None if follows else 0)  # created or restored, or after a gap
+            yield PastChange(author, None if follows else 0)  # created or restored, or versions are missing before it
         for of_version, retagger, tags in retagged:
             if of_version == version:
                 yield PastChange(retagger, version, json.loads(tags))

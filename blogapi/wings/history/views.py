@@ -1,4 +1,4 @@
-"""Schemas and views of revisions and the trash."""
+"""The endpoints for revisions and the trash, and their schemas."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -75,7 +75,7 @@ class RevisionSchema(KeptPostSchema):
 def list_revisions(request: Request, post: posts.PostRef) -> Response:
     """List the revisions of a post, newest first.
 
-    A revision is the post as it was before a change. It is kept for 30 days, and a post has at most 50.
+    A revision is the post as it was before a change. It is kept for 30 days. A post has at most 50 revisions.
     """
     post_id = posts.id_of(request.database, post)
     page = revisions.page(request.database, post_id, **request.query)
@@ -102,7 +102,7 @@ def get_revision(request: Request, post: posts.PostRef, revision: int) -> Respon
 def restore_revision(request: Request, post: posts.PostRef, revision: int) -> Response:
     """Restore a revision of a post.
 
-    Everything is restored except the slug, former slugs, status and dates.
+    This restores all fields except the slug, the former slugs, the status and the dates.
     """
     document = request.database.write(revisions.restore, post, revision, request.author, precondition(request))
     return post_response(request, document)
@@ -136,8 +136,8 @@ def get_trashed_post(request: Request, post: int) -> Response:
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
 
-    It keeps its id, dates and status, but a scheduled post whose time has passed becomes a draft. If another post has
-    taken its slug, it gets a new one.
+    The post keeps its id, dates and status, but a scheduled post whose time has passed becomes a draft. If another post
+    has taken its slug, the restored post gets a new slug.
     """
     document = request.database.write(revisions.restore_deleted, post, request.author, precondition(request))
     return post_response(request, document)
@@ -152,7 +152,7 @@ def delete_trashed_post(request: Request, post: int) -> Response:
 
 @views.app_errorhandler(PostDoesNotExist)
 def post_not_found(error: PostDoesNotExist) -> Response:
-    """Answer 404. If the post is in the trash, and the key may know that, the message says so."""
+    """Return a 404. If the post is in the trash and the key may see the trash, the message says where the post is."""
     request, message = current_request(), str(error)
     post_id = (request.view_args or {}).get("post")
     if isinstance(post_id, int) and request.key and not request.published_only:
@@ -163,6 +163,6 @@ def post_not_found(error: PostDoesNotExist) -> Response:
 
 
 def kept_json(kept: list[revisions.KeptPost], known: Callable[[revisions.KeptPost], dict[str, str]]) -> bytes:
-    """Return versions as JSON, each preceded by its `known` fields."""
+    """Return versions of posts as JSON. `known` returns additional fields for a version, which come first."""
     heads = [dump(known(post) | {"by": post.author}).removesuffix("}").encode() for post in kept]
     return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, post.post) for head, post in zip(heads, kept, strict=True))

@@ -1,4 +1,4 @@
-"""Store images in parts, read them in pieces, and find what uses them."""
+"""Store images in parts, read them in pieces, and find their uses."""
 
 import hashlib
 import re
@@ -22,11 +22,11 @@ from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 
 PART_BYTES = 256 * 1024  # bytes written per transaction
 PIECE_BYTES = 64 * 1024  # bytes per read
-DELETED_PARTS = 16  # parts deleted per transaction
+DELETED_PARTS = 16  # how many parts a transaction deletes
 PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
-UPLOAD_TIME = timedelta(days=1)  # after this time, the parts of an unfinished upload are deleted
-PAGE_SIZE = 1000  # images per read
-MAX_USES = 3  # at most this many uses of an image are listed
+UPLOAD_TIME = timedelta(days=1)  # the parts of an unfinished upload are deleted after this time
+PAGE_SIZE = 1000  # images per query
+MAX_USES = 3  # how many uses of an image are listed at most
 IMAGE_ID = "[0-9a-f]{32}"
 ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
 MAX_FILE_NAME = 255  # characters
@@ -50,17 +50,17 @@ class StoredImage(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path part of its public address."""
+        """The path in the image's public URL."""
         return f"/images/{self.id}.{EXTENSIONS[self.type]}"
 
 
 class Use(NamedTuple):
     """A use of an image: in a post, a revision, a post in the trash, a proposal or unsaved text."""
 
-    kind: str  # "post", "proposed", or the state of a revision or of unsaved text
-    post_id: int | None  # None if unsaved text has no post yet
-    version: int = 0  # the version of a revision, or of a post in the trash
-    slug: str = ""  # the slug of a post
+    kind: str  # "post", "proposed", or the `state` of a revision or of unsaved text
+    post_id: int | None  # None for the unsaved text of a new post
+    version: int = 0  # of a revision or a post in the trash
+    slug: str = ""  # of a post
 
     def __str__(self) -> str:
         if self.kind == "post":
@@ -90,9 +90,9 @@ IMAGE_WITH_ID = Compiled(Image.select(*_columns).where(Image.id == Placeholder("
 def page(
     reader: Reader, limit: int, before: Cursor[str] | None = None, name: str = ""
 ) -> Page[StoredImage, Cursor[str]]:
-    """Return a page of the images whose names contain `name`, newest first, before a cursor.
+    """Return a page of images whose names contain `name`, newest first, starting after the cursor.
 
-    A cursor may be only the id of an image. Raises DoesNotExist.
+    If the cursor contains only the id of an image, raises DoesNotExist if there is no such image.
     """
     query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
     if before:
@@ -106,7 +106,7 @@ def page(
 
 
 def every(reader: Reader) -> Iterator[StoredImage]:
-    """Yield all images, newest first, reading a page at a time."""
+    """Yield all images, newest first. Only one page is in memory at a time."""
     images = page(reader, PAGE_SIZE)
     yield from images.items
     while images.next:
@@ -127,7 +127,7 @@ ADD_TO_TOTAL = Compiled(
 
 
 def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of an image from `start` to `end` in pieces. May raise Unavailable even between pieces."""
+    """Yield the bytes of an image from `start` to `end` in pieces. Can raise Unavailable before every piece."""
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)
@@ -148,7 +148,7 @@ PIECE = Compiled(
 
 
 def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
-    """Return the image in a file, with the pieces to keep. Raises InvalidImage, UnsupportedImage."""
+    """Return the image in a file, and the pieces of the file to store. Raises InvalidImage, UnsupportedImage."""
     image, digest, size = read_image(file), hashlib.sha256(), 0
     for part in image.parts(PART_BYTES):
         digest.update(part)
@@ -161,9 +161,9 @@ def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
 def store(
     reader: Reader, write: Callable[..., Any], image: StoredImage, kept: ImageFile, check: UploadCheck = None
 ) -> tuple[StoredImage, bool]:
-    """Write an image from `identify` part by part, then its row; return it, and whether it is new.
+    """Store an image from `identify`: first its parts, then its row. Return the image, and whether it is new.
 
-    `write` runs an operation in a transaction, like `Database.write`. `check` runs in the last transaction. Raises
+    `write` runs an operation in a transaction, as `Database.write` does. `check` runs in the last transaction. Raises
     Unavailable.
     """
     image = image._replace(upload=f"{reader.now}_{secrets.token_hex(8)}")
@@ -191,7 +191,7 @@ ADD_PART = Compiled(ImagePart.insert(placeholders(ImagePart)))
 
 
 def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> StoredImage:
-    """Finish an upload; return its image, or an existing one with the same content. Raises Unavailable."""
+    """Finish an upload. Return its image, or an existing image with the same content. Raises Unavailable."""
     if known := find_any(tx, image.id):
         return known
     (parts,) = tx.one(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
@@ -206,11 +206,11 @@ def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> Store
     return image
 
 
-# Images that an import fetched
+# Images that an import downloaded
 
 
 def find_fetched(reader: Reader, url: str) -> StoredImage | None:
-    """Return the image fetched from an address, if it is still stored."""
+    """Return the image that was downloaded from this URL, if it is still stored."""
     row = reader.row(FETCHED, url=sha256(url))
     return find_any(reader, row[0]) if row else None
 
@@ -231,7 +231,7 @@ REMEMBER = Compiled("INSERT INTO fetched_image VALUES (:url, :id) ON CONFLICT (u
 
 
 def uses_of(reader: Reader, image_id: str) -> list[Use]:
-    """Return up to MAX_USES uses of an image: in posts, revisions, the trash, then in proposals and unsaved text."""
+    """Return up to MAX_USES uses of an image in posts, revisions, the trash, proposals and unsaved text."""
     return _find_uses(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, WAITING_THAT_SHOW)
 
 
@@ -242,13 +242,13 @@ def _find_uses(reader: Reader, image_id: str, *queries: Compiled, since: str = "
 
 
 def refuse_used(uses: Iterable[Use]) -> None:
-    """Raise Rejected if there are any uses of an image."""
+    """Raise Rejected, listing these uses of an image, if there are any."""
     if shown_by := ", ".join(map(str, uses)):
         raise Rejected("image", f"still shown by {shown_by}")
 
 
 def _uses_query(query: str) -> Compiled:
-    """Return a query; in its text, {shows} becomes the condition that a document contains an address."""
+    """Compile a query, replacing {shows} with the condition that `document` contains the image's address."""
     sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
     return Compiled(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
 
@@ -282,9 +282,10 @@ def used_ids(reader: Reader) -> set[str]:
 
 
 def delete(tx: Transaction, image_id: str, since: str) -> str:
-    """Delete an image; return its upload, whose parts the caller must delete. Raises DoesNotExist.
+    """Delete an image, and return its upload, whose parts the caller must delete. Raises DoesNotExist.
 
-    At the time `since`, the caller found no use of it. Raises Rejected if a change since then uses it.
+    At the time `since`, the caller saw that no post, revision, proposal or unsaved text used the image. Raises Rejected
+    if one that was changed since then uses it.
     """
     image = find(tx, image_id)
     refuse_used(_find_uses(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since))
@@ -295,7 +296,7 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
 
 
 def delete_parts(tx: Transaction, upload: str) -> int:
-    """Delete some parts of an upload; return how many, or 0 if it belongs to an image."""
+    """Delete some parts of an upload, unless it belongs to an image. Return how many were deleted."""
     if not tx.row(UPLOAD, name=upload):
         return 0
     parts = ImagePart.select(ImagePart.number).where(ImagePart.upload == upload).limit(DELETED_PARTS)
@@ -306,14 +307,14 @@ def delete_parts(tx: Transaction, upload: str) -> int:
 
 
 def delete_upload(write: Callable[..., Any], upload: str) -> None:
-    """Delete the parts of an upload in batches. If that fails, pruning deletes the rest."""
+    """Delete the parts of an upload in batches. If a batch fails, `prune` deletes the rest later."""
     with suppress(Unavailable):
         while write(delete_parts, upload):
             time.sleep(PAUSE_SECONDS)
 
 
 def prune(tx: Transaction) -> int:
-    """Delete some parts of an upload unfinished for a day; return how many."""
+    """Delete some parts of an upload that is older than UPLOAD_TIME and unfinished. Return how many were deleted."""
     row = tx.row(OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
     return delete_parts(tx, row[0]) if row else 0
 

@@ -1,4 +1,4 @@
-"""Receive, check and store the image in a body piece by piece, so it is never in memory as a whole."""
+"""Receive, check and store an uploaded image piece by piece, so that memory never holds the whole image."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import StoredImage
 
-FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # limits for a form: bytes apart from the file, and parts
+FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # for a form: its bytes without the file, and its number of parts
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 MISSING = "file: missing; the form must have a part with this name, as curl -F file=@loaf.jpg sends it"
@@ -32,7 +32,7 @@ MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # concurrent uploads: total, and per 
 
 
 class Upload(NamedTuple):
-    """An uploaded file: its form field, its name or "", and its content."""
+    """An uploaded file: the name of its form field, its file name or "", and its content."""
 
     field: str
     name: str
@@ -45,7 +45,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def slot(client: Hashable) -> Iterator[None]:
-    """Count a concurrent upload. Raises ServiceUnavailable if there are too many, in total or by the client."""
+    """Count an upload while it runs. Raises ServiceUnavailable if too many are running, in total or for the client."""
     with _lock:
         if uploads_of_clients.total() >= MAX_UPLOADS or uploads_of_clients[client] >= MAX_UPLOADS_OF_CLIENT:
             raise exceptions.ServiceUnavailable("too many uploads at once; try again", retry_after=RETRY_SECONDS)
@@ -58,14 +58,14 @@ def slot(client: Hashable) -> Iterator[None]:
 
 
 def store_body(request: Request) -> tuple[StoredImage, bool]:
-    """Store the image in the body; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+    """Store the image in the body. Return it, and whether it is new. Raises an HTTPException or Unavailable."""
     with ExitStack() as opened:
         return store_file(request, receive(request, opened))
 
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Raise Unavailable if a file cannot be written."""
+    """Convert an OSError while writing a file to Unavailable."""
     try:
         yield
     except OSError as error:
@@ -74,12 +74,12 @@ def disk_errors() -> Iterator[None]:
 
 
 def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
-    """Store the image in a file; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+    """Store the image in a file. Return it, and whether it is new. Raises an HTTPException or Unavailable."""
     return store_image(request, *identify(request, sent))
 
 
 def store_image(request: Request, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
-    """Store an image from `identify`; return it, and whether it is new."""
+    """Store an image from `identify`. Return it, and whether it is new. Raises the exceptions of `store_file`."""
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):
         return known, False
@@ -89,12 +89,12 @@ def store_image(request: Request, image: StoredImage, kept: ImageFile) -> tuple[
             reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
             raise exceptions.RequestEntityTooLarge(reason)
 
-    check(database)  # checked again at the end, because other uploads may finish meanwhile
+    check(database)  # `store` checks again at the end, because other uploads may have finished by then.
     return images.store(database, database.write, image, kept, check)
 
 
 def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
-    """Return the image in a file, with the pieces to keep. Raises an HTTPException."""
+    """Return the image in a file, and the pieces of the file to store. Raises an HTTPException."""
     try:
         return request.database.compute_in_thread(request.client, partial(images.identify, sent.file, sent.name))
     except InvalidImage as error:
@@ -104,7 +104,7 @@ def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
 
 
 def receive(request: Request, opened: ExitStack) -> Upload:
-    """Return the file in the body, which `opened` closes. Raises an HTTPException or Unavailable."""
+    """Return the file in the body; closing `opened` closes it. Raises an HTTPException or Unavailable."""
     if not request.service.config.images_mb:
         raise exceptions.RequestEntityTooLarge(TURNED_OFF)
     if request.mimetype == FORM:
@@ -123,7 +123,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
 
 
 class FileForm(Form):
-    """A form with files, which `opened` closes. Parts with a file name are files."""
+    """A form with files. Parts with a file name are files; closing `opened` closes them."""
 
     too_large = TOO_LARGE
 
@@ -134,11 +134,14 @@ class FileForm(Form):
         self.files: list[Upload] = []
 
     def begin(self, part: MultipartSegment) -> Receive:
-        # Browsers send an empty name if no file was chosen.
+        # Browsers send an empty file name if the user chose no file.
         return self.begin_file(part) if part.filename else super().begin(part)
 
     def begin_file(self, part: MultipartSegment) -> Receive:
-        """Begin a file; return the receiver of its content. Raises BadRequest, ServiceUnavailable, Unavailable."""
+        """Open a file, and return the function that receives its content.
+
+        Raises BadRequest, ServiceUnavailable, Unavailable.
+        """
         if len(self.files) == self.max_files:
             raise BadRequest(f"body: must have at most {self.max_files} files")
         if not self.files:
@@ -149,7 +152,7 @@ class FileForm(Form):
 
 
 class UploadForm(FileForm):
-    """A form with the part `file` and no others."""
+    """A form whose only part is `file`."""
 
     def begin(self, part: MultipartSegment) -> Receive:
         if part.name != "file":
@@ -161,14 +164,14 @@ class UploadForm(FileForm):
 
 
 def new_file(request: Request, opened: ExitStack) -> BinaryIO:
-    """Open a file for an upload. Raises Unavailable."""
+    """Open a temporary file for an upload. Raises Unavailable."""
     with disk_errors():
         return opened.enter_context(TemporaryFile(buffering=0, dir=request.database.engine.folder))
 
 
 @disk_errors()
 def save(piece: bytes, target: BinaryIO) -> None:
-    """Write a piece of a file. Raises RequestEntityTooLarge, Unavailable."""
+    """Append a piece to a file. Raises RequestEntityTooLarge, Unavailable."""
     if target.tell() + len(piece) > MAX_IMAGE_BYTES:
         raise exceptions.RequestEntityTooLarge(TOO_LARGE)
     if target.write(piece) != len(piece):

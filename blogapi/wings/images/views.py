@@ -1,4 +1,4 @@
-"""Views of images: uploading, listing, deleting, and the public addresses."""
+"""The image endpoints: uploading, listing, deleting, and serving at a public URL."""
 
 import logging
 import re
@@ -43,9 +43,9 @@ from blogapi.wings.images.storage import IMAGE_ID, StoredImage
 log = logging.getLogger(__name__)
 
 CURSOR = re.compile(rf"(?:(?P<time>{CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")
-FILE_NAME = re.compile(rf"({IMAGE_ID})\.[a-z]+")  # in the public address
+FILE_NAME = re.compile(rf"({IMAGE_ID})\.[a-z]+")  # the last part of a public URL
 PLAIN_NAME = re.compile(r"[ -~]+")  # stored names contain neither quotes nor backslashes
-FOREVER = "public, max-age=31536000, immutable"  # The content at an id never changes.
+FOREVER = "public, max-age=31536000, immutable"  # The content for an id never changes.
 PUBLIC_HEADERS = [
     ("Accept-Ranges", "bytes"),
     ("X-Content-Type-Options", "nosniff"),
@@ -57,7 +57,7 @@ views = Views("images", __name__)
 
 
 class ImageConverter(BaseConverter):
-    """The id of an image."""
+    """An image id in a URL."""
 
     regex = IMAGE_ID
 
@@ -96,7 +96,7 @@ class UploadSchema(StrictSchema):
 
 
 def parse_image_cursor(text: str) -> Cursor[str]:
-    """Parse a cursor: an image's id, or the value from Link."""
+    """Parse a cursor, which is an image's id or the value from Link."""
     match = CURSOR.fullmatch(text)
     if not match:
         raise ValidationError("must be the id of an image, or the value from Link")
@@ -110,12 +110,12 @@ def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
 
 @cache
 def warn(url: str) -> None:
-    """Warn once that other machines cannot open the addresses of images."""
+    """Warn once that only this machine can open the images' URLs."""
     log.warning(f"addresses of images begin with {url}, which only this machine can open: set BLOGAPI_URL")
 
 
 def image_response(request: Request, image: StoredImage, **options: Any) -> Response:
-    """Answer with an image as JSON, with its entity tag."""
+    """Return an image's metadata as JSON, with an ETag."""
     content = f"{dump(as_json(request, image))}\n".encode()
     return tagged_response(request, content, hash_of(content), **options)
 
@@ -132,9 +132,10 @@ def image_response(request: Request, image: StoredImage, **options: Any) -> Resp
 def create_image(request: Request) -> Response:
     """Upload an image.
 
-    The body is a form with the part `file`, or the image itself with its `image/*` type. The image is a JPEG, PNG, GIF,
-    WebP or AVIF of at most 20 MiB, 16,384 pixels a side and 100 megapixels. Everything except the picture is removed,
-    such as a photograph's location and camera, comments and thumbnails. If the image already exists, the answer is 200.
+    The body is a multipart form with a part named `file`, or the raw image, sent as `image/*`. The image is a JPEG,
+    PNG, GIF, WebP or AVIF of at most 20 MiB, 16,384 pixels per side and 100 megapixels. The server stores only the
+    picture: it removes metadata such as a photograph's location and camera, comments and thumbnails. If the image
+    already exists, the answer is 200.
     """
     image, is_new = uploads.store_body(request)
     if not is_new:
@@ -179,15 +180,15 @@ def get_image(request: Request, image_id: str) -> Response:
 def delete_image(request: Request, image_id: str) -> Response:
     """Delete an unused image.
 
-    If a post, a revision, a post in the trash, a proposal or unsaved text uses it, the answer is 400 and names up to
-    three of them.
+    If a post, a revision, a post in the trash, a proposal or unsaved text uses the image, the answer is 400 and lists
+    up to three of these uses.
     """
     delete_unused(request, image_id)
     return no_content(request)
 
 
 def delete_unused(request: Request, image_id: str) -> StoredImage:
-    """Delete an unused image, and return it. Raises DoesNotExist, Rejected."""
+    """Delete an unused image, and return it. Raises DoesNotExist, or Rejected if the image is in use."""
     image, since = images.find(request.database, image_id), request.database.now
     images.refuse_used(request.database.read_in_thread(request.client, images.uses_of, image_id))
     write = request.database.write_freeing
@@ -195,13 +196,13 @@ def delete_unused(request: Request, image_id: str) -> StoredImage:
     return image
 
 
-# The public address
+# The public URL
 
 
 @views.get("/images/<path:name>")
 @for_strangers
 def show_image(name: str) -> Response:
-    """Send an image, or one range of its bytes (RFC 9110, section 14), without a key."""
+    """Send an image, or one range of its bytes (RFC 9110, section 14). No API key is needed."""
     request = current_request()
     match = FILE_NAME.fullmatch(name)
     image = match and images.find_any(request.database, match[1])
@@ -238,5 +239,5 @@ def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None
 
 
 def file_name(name: str) -> str:
-    """Return a file's name as a parameter of Content-Disposition (RFC 6266, RFC 8187)."""
+    """Format a file name as a parameter of Content-Disposition (RFC 6266, RFC 8187)."""
     return f'filename="{name}"' if PLAIN_NAME.fullmatch(name) else f"filename*=UTF-8''{quote(name, safe='')}"

@@ -1,4 +1,5 @@
 """Micropub (W3C Recommendation of 23 May 2017): posts and images from writing programs.
 
-Two rules differ from /v1: `error` is a word, and unknown properties are ignored and listed.
+Two rules differ from /v1. The `error` in a response is one of Micropub's error codes. Unknown properties are not an
+error: the response lists them as ignored.
 """

@@ -18,7 +18,7 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, safe_markdown_of
 from blogapi.wings.micropub.message import Submission, without_empty
 
-# The field for each property with a single value
+# The field for every property that has a single value
 FIELDS_BY_PROPERTY = {
     "name": "title",
     "content": "content",
@@ -29,20 +29,20 @@ FIELDS_BY_PROPERTY = {
     "post-status": "status",
 }
 PROPERTIES_BY_FIELD = {field: name for name, field in FIELDS_BY_PROPERTY.items()} | {"tags": "category"}
-CLEARED = ("summary", "featured")  # All other single-valued fields are required.
+CLEARED = ("summary", "featured")  # The other properties with a single value cannot be cleared.
 KNOWN = {*FIELDS_BY_PROPERTY, "category", "photo", "mp-photo-alt", "visibility"}
 NOT_SCHEDULED = "must not be in the future unless post-status is scheduled"
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_VALUES = 100  # per property
-CUT_TITLE = 80  # characters of a title made from the first line
-MAX_BEGINNING, MAX_LINE = 10_000, 500  # limits for finding a title: characters of the content, and of a line
+CUT_TITLE = 80  # maximum characters of a title that is made from the first line
+MAX_BEGINNING, MAX_LINE = 10_000, 500  # how many characters of the content and of a line are searched for a title
 MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 Properties = Mapping[str, list[Any]]
 
 
 class Update(NamedTuple):
-    """The properties that an update replaces, adds and deletes; None deletes all values of a property."""
+    """The properties that an update replaces, adds and deletes. In `deleted`, None means all values of a property."""
 
     replaced: dict[str, list[Any]]
     added: dict[str, list[Any]]
@@ -51,7 +51,7 @@ class Update(NamedTuple):
 
 @contextmanager
 def property_names() -> Iterator[None]:
-    """Replace field names with property names in the errors that the block raises."""
+    """Replace field names with property names in errors that the `with` block raises."""
     try:
         yield
     except ValidationError as error:
@@ -63,19 +63,19 @@ def property_names() -> Iterator[None]:
 
 
 def ignored(properties: Iterable[str]) -> list[str]:
-    """Return the properties that are not stored."""
+    """Return the names of properties that are not stored."""
     return [name for name in properties if name not in KNOWN]
 
 
 def refuse(properties: Iterable[str]) -> None:
-    """Raise ValidationError for a new post of another kind, such as a reply or a like."""
+    """Raise ValidationError if a new post is not an ordinary one, but a reply or a like, for example."""
     for name in NOT_KEPT:
         if name in properties:
             raise ValidationError("is not supported, so nothing was changed", name)
 
 
 def fields_of(properties: Properties) -> dict[str, Any]:
-    """Return the fields for these properties; "" or [] for an empty value. Raises ValidationError."""
+    """Convert properties to fields. An empty value becomes "" or []. Raises ValidationError."""
     fields: dict[str, Any] = {}
     for name, field in FIELDS_BY_PROPERTY.items():
         if name in properties:
@@ -91,12 +91,12 @@ def fields_of(properties: Properties) -> dict[str, Any]:
 
 
 def status_of(word: str) -> str:
-    """Return the status that a program means: WordPress says `publish`."""
+    """Convert a program's word for a status: WordPress programs send `publish`."""
     return "published" if word == "publish" else word
 
 
 def as_markdown(value: Any) -> tuple[Any, set[str]]:
-    """Convert HTML content to Markdown; also return the names of dropped elements. May take 0.3 s.
+    """Convert HTML content to Markdown. Also return the names of dropped elements. This can take 0.3 s.
 
     Raises ValidationError.
     """
@@ -110,7 +110,7 @@ def as_markdown(value: Any) -> tuple[Any, set[str]]:
 
 
 def single(properties: Properties, name: str) -> Any:
-    """Return the value of a property, which may have at most one; "" for none."""
+    """Return the value of a property, or "" if it has none. Raises ValidationError if it has several."""
     values = properties.get(name) or [""]
     if len(values) > 1:
         raise ValidationError("must have one value", name)
@@ -118,7 +118,7 @@ def single(properties: Properties, name: str) -> Any:
 
 
 def text(value: Any, name: str) -> str:
-    """Return a value, or the `value` of an object, as text. Raises ValidationError."""
+    """Return a text value, which may be the `value` of an object. Raises ValidationError."""
     value = value.get("value") if isinstance(value, dict) else value
     if not isinstance(value, str):
         raise ValidationError("must be text", name)
@@ -129,9 +129,9 @@ def text(value: Any, name: str) -> str:
 
 
 def post_of(message: Submission, images: list[str], now: str, status: str = "published") -> dict[str, Any]:
-    """Return the fields of a new post, not validated yet. `images` are the URLs of its files.
+    """Return the fields of a new post, without validating them. `images` are the URLs of the uploaded photos.
 
-    `status` is the default status. Raises ValidationError.
+    `status` applies if the message contains none. Raises ValidationError.
     """
     properties = message.properties
     check_size(properties)
@@ -145,14 +145,14 @@ def post_of(message: Submission, images: list[str], now: str, status: str = "pub
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Return fields with a status; published with a time in the future means scheduled."""
+    """Return fields with a status. If they are published at a future time, the status becomes scheduled."""
     status = fields.get("status") or status
     is_in_future = status == "published" and (fields.get("published_at") or "") > now
     return fields | {"status": "scheduled" if is_in_future else status}
 
 
 def photos(properties: Properties, images: list[str]) -> list[str]:
-    """Return the Markdown of the photos in properties, then of the images. Raises ValidationError."""
+    """Return Markdown for every photo in the properties and then for every image. Raises ValidationError."""
     pairs: list[tuple[str, str]] = []
     for value in properties.get("photo", []):
         alt = value.get("alt") if isinstance(value, dict) else ""
@@ -171,7 +171,7 @@ def photos(properties: Properties, images: list[str]) -> list[str]:
 
 
 def with_photos(content: str, markdown: list[str]) -> str:
-    """Append photos to the content, each as a paragraph."""
+    """Append every photo to the content as a paragraph."""
     if not markdown:
         return content
     before = content if content.endswith("\n") or not content else f"{content}\n"
@@ -179,7 +179,7 @@ def with_photos(content: str, markdown: list[str]) -> str:
 
 
 def changes_of(update: Update, old: Mapping[str, Any], now: str) -> dict[str, Any]:
-    """Return the changes that an update makes to a post; "" clears a field. Raises ValidationError."""
+    """Return the changes that an update makes to a post. The value "" clears a field. Raises ValidationError."""
     if "photo" in update.replaced:
         raise ValidationError("photos can be added, but not replaced: they are part of the content", "photo")
     changes = fields_of(update.replaced)
@@ -203,7 +203,10 @@ def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], tags: list[str]) -> dict[str, Any]:
-    """Return the changes that the `delete` part of an update makes to a post; `tags` are its tags so far."""
+    """Return the changes that the `delete` part of an update makes to a post.
+
+    `tags` are the post's tags after the other parts of the update.
+    """
     changes: dict[str, Any] = {}
     for name, values in deleted.items():
         if name == "category":
@@ -217,9 +220,9 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
 
 
 def update_of(body: Mapping[str, Any]) -> Update:
-    """Return the update in a JSON body, without empty values. Raises ValidationError.
+    """Return the update in a JSON body, leaving out empty values. Raises ValidationError.
 
-    Replacing an optional property with nothing clears it.
+    An optional property is cleared if the update replaces it with no value.
     """
     parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
     if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
@@ -242,13 +245,13 @@ def check_size(properties: Mapping[str, list[Any] | None]) -> None:
 
 
 def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
-    """Return a post as the properties of an entry. The content stays Markdown."""
+    """Convert a post to the properties of an entry. The content stays Markdown."""
     properties = {name: [post[field]] for name, field in FIELDS_BY_PROPERTY.items() if post.get(field)}
     return properties | ({"category": post["tags"]} if post["tags"] else {}) | {"url": [url]}
 
 
 def title_of(content: str) -> str:
-    """Return the first heading, or the first visible line without its marks, cut at a word."""
+    """Return the content's first heading, or else its first visible line without Markdown marks, cut between words."""
     beginning = (line[:MAX_LINE] for line in content[:MAX_BEGINNING].splitlines())
     lines = (MARKS.sub(lambda match: match[2] or "", line).strip() for line in beginning)
     title = heading(content)

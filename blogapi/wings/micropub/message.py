@@ -1,4 +1,4 @@
-"""Read Micropub requests, which are forms or JSON, and check their keys."""
+"""Read Micropub requests, which are forms or JSON, and check their API keys."""
 
 import re
 from collections import defaultdict
@@ -22,39 +22,40 @@ from blogapi.wings.images.uploads import FileForm, Upload
 
 URLENCODED = "application/x-www-form-urlencoded"
 TYPES = URLENCODED, FORM, JSON
-MAX_STRANGER_BYTES = 1024 * 1024  # limit for a form before its key is known
-MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # limit for a form without its files
+MAX_STRANGER_BYTES = 1024 * 1024  # for a form whose key has not been checked yet
+MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # for a form, not counting its files
 MAX_FIELDS = 200  # per form
-MAX_TOKEN_BYTES = 200  # limit for an `access_token`; longer than any key, even percent-encoded
+MAX_TOKEN_BYTES = 200  # for an `access_token`; longer than any percent-encoded key
 MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
-# The name of a field: x[] and x[0] mean x, and content[html] or photo[0][alt] mean a part of an object (PHP, qs)
+# Field names in the style of PHP and qs: x[] and x[0] mean x; content[html] and photo[0][alt] mean a part of an object
 FIELD_NAME = re.compile(r"(?P<name>[^\[\]]*)(?P<index>\[[0-9]{0,4}\])?(?:\[(?P<part>html|value|alt)\])?")
-BY_POSITION = "mp-photo-alt"  # keeps its empty values: each belongs to the photo at its position
+BY_POSITION = "mp-photo-alt"  # keeps empty values, because each value belongs to the photo at the same position
 RESERVED = ("h", "action", "url", "access_token", "q")  # form fields that are not properties
 
 
 class Submission(NamedTuple):
     """A request to create, update, delete or restore a post. Each property is a list of values."""
 
-    action: str  # empty to create
+    action: str  # "" to create a post
     url: str
     type: str
     properties: dict[str, list[Any]]
-    body: dict[str, Any]  # the JSON body, with the parts of an update
+    body: dict[str, Any]  # the JSON body, which contains the parts of an update
     files: list[Upload]
 
 
 @key_required
 @rate_limited
 def count_key(request: Request, key: KnownKey) -> None:
-    """Count a request whose key may be in its body."""
+    """Check a request's key, and count the request. Called late, because a form may contain the key."""
 
 
 def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str] = SCOPES) -> None:
-    """Check and count the key of a request, once; require one of these scopes.
+    """Check a request's key and count the request, but only once. Raises Forbidden unless the key has one of `scopes`.
 
-    A form may send the key as `access_token` (RFC 6750, section 2.2). Raises BadRequest for several keys.
+    A form may contain the key as `access_token` (RFC 6750, section 2.2), here in `tokens`. Raises BadRequest if the
+    request contains different keys.
     """
     secrets = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
     if len(secrets) > 1:
@@ -73,7 +74,7 @@ authorize_writer = partial(authorize, scopes=WRITE_SCOPES)
 
 
 def read(request: Request, opened: ExitStack) -> Submission:
-    """Read a message and authorize its key; `opened` closes the files of a form. Raises an HTTPException."""
+    """Read a message, and authorize its key. Closing `opened` closes the files of a form. Raises an HTTPException."""
     if request.mimetype == FORM:
         fields, files = read_form(request, opened)
     elif request.mimetype == JSON:
@@ -83,7 +84,7 @@ def read(request: Request, opened: ExitStack) -> Submission:
     else:
         check_content_type(request, TYPES)
         fields, files = _urlencoded(request), []
-    texts = dict(reversed(fields))  # The first field with each name wins.
+    texts = dict(reversed(fields))  # If a name occurs several times, the first field wins.
     action, url, kind = (texts.get(name, "") for name in ("action", "url", "h"))
     properties = without_empty(_properties(pair for pair in fields if pair[0] not in RESERVED))
     return Submission(action, url, f"h-{kind}" if kind else "", properties, {}, files)
@@ -107,7 +108,7 @@ def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
 
 
 def without_empty(properties: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Drop empty values, and properties that have no others."""
+    """Remove empty values, and properties that have only empty values."""
     filled = {name: [value for value in values if not _is_empty(value)] for name, values in properties.items()}
     return {name: properties[name] if name == BY_POSITION else values for name, values in filled.items() if values}
 
@@ -118,7 +119,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _of_json(body: dict[str, Any]) -> Submission:
-    """Return the message in a JSON body. A value outside a list counts as a list of one."""
+    """Return the message in a JSON body. A value that is not in a list is treated as a list of one."""
     properties = body.get("properties", {})
     kinds = body.get("type") or [""]
     kind = kinds[0] if isinstance(kinds, list) else kinds
@@ -132,7 +133,7 @@ def _of_json(body: dict[str, Any]) -> Submission:
 
 
 def _urlencoded(request: Request) -> list[tuple[str, str]]:
-    """Read a form, in a thread: four megabytes of percent-encoded text take up to a second."""
+    """Read a form without files. A thread decodes it, because 4 MB of percent-encoded text take up to a second."""
     limit = MAX_STRANGER_BYTES
     if "HTTP_AUTHORIZATION" in request.environ:
         authorize_writer(request)
@@ -149,31 +150,31 @@ def _urlencoded(request: Request) -> list[tuple[str, str]]:
 
 
 def unquoted(data: bytes) -> bytes:
-    """Percent-decode text part by part, because urllib needs 80 bytes of memory for each byte."""
+    """Percent-decode text part by part, because urllib uses 80 bytes of memory per byte of text."""
     return b"".join(unquote_to_bytes(part[0]) for part in PARTS.finditer(data))
 
 
 def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]], list[Upload]]:
-    """Read a form with files. Its `access_token`, if any, must come before them."""
+    """Read a form that may contain files. An `access_token` must precede the files."""
     form = SubmissionForm(request, opened)
     if "HTTP_AUTHORIZATION" in request.environ:
         form.authorize()
     form.read()
     form.authorize()
-    # If no file was chosen, a browser sends an empty one.
+    # Browsers send an empty file if the user chose none.
     files = [file for file in form.files if file.name or file.file.tell()]
     return form.texts(), [file._replace(field=LIST_INDEX.sub("", file.field)) for file in files]
 
 
 class SubmissionForm(FileForm):
-    """A form with files, which need a key. Without a key, the fields must be short."""
+    """A form that may contain files. The key must be known before the first file, and before fields become large."""
 
     def __init__(self, request: Request, opened: ExitStack):
         super().__init__(request, opened, MAX_FILES, MAX_FORM_BYTES, MAX_FIELDS)
         self.max_field_bytes = MAX_STRANGER_BYTES
 
     def authorize(self) -> None:
-        """Authorize the key in the header or in a field, and allow larger fields from then on."""
+        """Authorize the key from the header or a field, and allow larger fields after that."""
         authorize_writer(self.request, [value for name, value in self.texts() if name == "access_token"])
         self.max_field_bytes = MAX_FORM_BYTES
 

@@ -1,4 +1,4 @@
-"""Answer queries: the configuration, tags, posts as entries, and images. Also find posts by their addresses."""
+"""Answer queries for the configuration, tags, posts (as entries) and images. Also find posts by their URLs."""
 
 import re
 from collections.abc import Mapping
@@ -29,17 +29,17 @@ MAX_OFFSET = 10_000  # posts or tags
 
 
 def public(request: Request, path: str) -> str:
-    """Return the URL for a path of the service."""
+    """Return the public URL of a path of this service."""
     return request.service.config.base_url + path
 
 
 def url_of(request: Request, post: Fields) -> str:
-    """Return the address of a post on the site, or else in the API."""
+    """Return the URL of a post on the site or, if the site's URL is unknown, in the API."""
     return request.service.config.url_on_site(post) or public(request, f"/v1/posts/{post['id']}")
 
 
 def ref_of(request: Request, url: Any) -> PostRef:
-    """Return the id or slug in the address of a post, on the site or in the API. Raises BadRequest."""
+    """Return the id or slug in a post's URL, on the site or in the API. Raises BadRequest."""
     path = re.sub(r"[?#].*", "", url if isinstance(url, str) else "", flags=re.DOTALL).rstrip("/")
     own = public(request, "/v1/posts/")
     for template in (request.service.config.post_url, f"{own}{{id}}", f"{own}by-slug/{{slug}}"):
@@ -87,16 +87,16 @@ def config_of(request: Request) -> Fields:
 
 
 def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
-    """Load the query without empty values and server commands (`mp-…`), which mean nothing here.
+    """Load the query, ignoring empty values and server commands (`mp-…`), which have no effect here.
 
-    Raises ValidationError for any other unknown parameter, because it might select another page.
+    Raises ValidationError for any other unknown parameter, because the client may expect it to select other items.
     """
     pairs = request.environ.get("QUERY_STRING", "").split("&")
     return load_query(schema, "&".join(pair for pair in pairs if not re.match("mp-|[^=]*=?$", pair)))
 
 
 def categories(request: Request) -> Fields:
-    """Return a page of the tags, or of those that contain a string."""
+    """Return a page of tags, or of the tags that contain the string `filter`."""
     query, status = query_of(request, category_query), "published" if request.published_only else None
     start = query.get("offset", 0)
     end = start + query["limit"]
@@ -107,7 +107,7 @@ def categories(request: Request) -> Fields:
 
 
 def tags_with(reader: Reader, text: str, status: str | None, after: str | None, count: int) -> list[str]:
-    """Return up to `count` tags after `after` whose folded name contains a string. This may read all tags."""
+    """Return up to `count` tags after `after` whose folded name contains `text`. This may read all tags."""
     names: list[str] = []
     while after is not None and len(names) < count:
         page = tags.page(reader, MAX_TAGS, after, status)
@@ -117,7 +117,10 @@ def tags_with(reader: Reader, text: str, status: str | None, after: str | None, 
 
 
 def source(request: Request) -> Fields:
-    """Return the post at `url` as an entry; without `url`, a page of posts. `properties` selects some properties."""
+    """Return the post at `url` as an entry, or a page of posts if there is no `url`.
+
+    With `properties`, the entries contain only these properties.
+    """
     query = query_of(request, source_query)
     names = query.get("properties")
 
@@ -136,7 +139,7 @@ def source(request: Request) -> Fields:
 
 
 def list_for_key(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]:
-    """Return a page of the posts that the key may see."""
+    """Return a page of posts that the key may read."""
     status, before = query.get("post-status"), query.get("after", MAX_ID)
     if request.published_only and status not in (None, "published"):
         return Page([], None)
@@ -147,14 +150,14 @@ def list_for_key(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]
 
 
 def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
-    """Return the id of the last of `count` posts before an id, newest first; 0 if there are fewer."""
+    """Return the id of the `count`-th post before the id `before`, newest first, or 0 if there are fewer posts."""
     query = Post.select(Post.id).where(Post.id < before).order_by(Post.id.desc()).limit(1).offset(count - 1)
     row = reader.row(query.where(Post.status == status) if status else query)
     return row[0] if row else 0
 
 
 def uploaded(request: Request) -> Fields:
-    """Return a page of the images, newest first; with `q=last`, the address of the newest."""
+    """Return a page of images, newest first, or the URL of the newest image if the query is `q=last`."""
     query = query_of(request, media_query)
     start, is_last = query.get("offset", 0), query["q"] == "last"
     before = Cursor("", query["after"]) if "after" in query else None

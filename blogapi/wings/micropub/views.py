@@ -1,4 +1,4 @@
-"""The views of Micropub: queries, changes, and the media endpoint."""
+"""The Micropub endpoints: queries, changes, and media."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -33,7 +33,7 @@ from blogapi.wings.search import index
 OTHER_METHODS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
 ACTIONS = ("update", "delete", "undelete")
 new_post, change_of_post = PostInputSchema(), PostChangeSchema(partial=True)
-# The status and word of an error in Micropub, by its usual status. A missing post makes the request invalid.
+# Micropub's status and error code, by the status of the same error in /v1. A missing post is an invalid request.
 ERRORS = {
     401: (401, "unauthorized"),
     403: (401, "insufficient_scope"),
@@ -48,7 +48,7 @@ views = SelfGuarded("micropub", __name__, template_folder="templates")
 
 @views.after_request
 def finish(response: Response) -> Response:
-    """Give an error the format that the Recommendation requires (3.7.2)."""
+    """Convert an error to the format that the Recommendation requires (3.7.2)."""
     status = response.status_code
     if status >= 400 and response.mimetype == JSON:
         response.status_code, word = ERRORS.get(status, (status, "invalid_request"))
@@ -63,7 +63,7 @@ def finish(response: Response) -> Response:
 
 @views.get(MICROPUB, strict_slashes=False)
 def answer_query() -> Response:
-    """Answer a query; show a page to a browser, which sends neither a query nor a key."""
+    """Answer a query. A request with neither a query nor a key, as from a browser, gets a page."""
     request = current_request()
     asked = request.args.get("q")
     if asked is None and "HTTP_AUTHORIZATION" not in request.environ:
@@ -75,7 +75,7 @@ def answer_query() -> Response:
 
 
 def show_endpoint(request: Request) -> Response:
-    """Show a page with the address to enter in a program, and a link that programs can discover."""
+    """Show a page with the URL to enter in a writing program. Programs can discover the URL from a link in the page."""
     page = render_template("micropub.html", endpoint=public(request, MICROPUB))
     headers = [("Link", f'<{public(request, MICROPUB)}>; rel="micropub"'), ("Content-Security-Policy", POLICY)]
     return respond(request, page.encode(), "text/html; charset=utf-8", headers=headers)
@@ -83,12 +83,12 @@ def show_endpoint(request: Request) -> Response:
 
 @for_strangers
 def refuse_xml_rpc() -> Response:
-    """Refer programs that use WordPress's interface to Micropub."""
+    """Answer programs that use WordPress's XML-RPC interface with an error that recommends Micropub."""
     endpoint = public(current_request(), MICROPUB)
     raise NotFound(f"XML-RPC is not supported; choose Micropub in the program, with the address {endpoint}")
 
 
-# outside the blueprint, because its errors have another format
+# Added outside the blueprint, whose errors have a different format.
 views.record(lambda state: state.app.add_url_rule("/xmlrpc.php", view_func=refuse_xml_rpc, methods=["GET", "POST"]))
 
 
@@ -123,12 +123,15 @@ def change_post() -> Response:
 
 
 def convert(request: Request, properties: dict[str, list[Any]]) -> None:
-    """Convert HTML content to Markdown in a thread, and a time to RFC 3339; its default zone is BLOGAPI_TIMEZONE."""
+    """Convert HTML content to Markdown, in a thread, and the publication time to RFC 3339.
+
+    A time without an offset is in BLOGAPI_TIMEZONE.
+    """
     if any(isinstance(value, dict) for value in properties.get("content", ())):
         value = entry.single(properties, "content")
         content, dropped = request.database.compute_in_thread(request.client, partial(entry.as_markdown, value))
         properties["content"] = [content]
-        properties.update({f"content.html: {name}": ["dropped"] for name in sorted(dropped)})  # lists them as ignored
+        properties.update({f"content.html: {name}": ["dropped"] for name in sorted(dropped)})  # reports them as ignored
     if "published" in properties:
         time = entry.text(entry.single(properties, "published"), "published")
         try:
@@ -138,20 +141,20 @@ def convert(request: Request, properties: dict[str, list[Any]]) -> None:
 
 
 def created_response(request: Request, url: str, **more: Any) -> Response:
-    """Answer with the address of a post or an image."""
+    """Return a 201 with the URL of a post or an image."""
     return json_response(request, {"url": url} | more, 201, [("Location", url)])
 
 
 def changed_response(request: Request, old: Fields, new: Fields, **more: Any) -> Response:
-    """Answer with the address of a post if it has changed, otherwise with 204."""
+    """Return the post's URL if the change altered it, otherwise a 204."""
     url = url_of(request, new)
     return created_response(request, url, **more) if url != url_of(request, old) else no_content(request)
 
 
 def create(request: Request, message: Submission) -> Response:
-    """Create a post with its photos, but not again if the request is repeated.
+    """Create a post with its photos, but only once if the client repeats the request.
 
-    Nothing is stored before everything has been checked.
+    Fields and photos are all checked before any of them is stored.
     """
     if message.type not in ("", "h-entry"):
         raise BadRequest("h: must be entry, or left out")
@@ -167,7 +170,7 @@ def create(request: Request, message: Submission) -> Response:
     index.prepare(request.database, fields["content"])
     for image, kept in images:
         uploads.store_image(request, image, kept)
-    # Unlike the body, this does not contain the random boundary of a form.
+    # The key is derived from this and not from the body, where a form has a random boundary.
     content = documents.dump([message.properties, [image.id for image, _ in images]])
     key = idempotency.given_or_derived_key(request, content.encode(errors="surrogatepass"))
     post = request.database.write(idempotency.add_once, fields, request.author, key, add)
@@ -175,13 +178,13 @@ def create(request: Request, message: Submission) -> Response:
 
 
 def add(tx: Transaction, fields: Fields, author: Author) -> StoredPost:
-    """Create a post; append a number to its slug if that is taken."""
+    """Create a post. If its slug is taken, append a number to it."""
     slug = {"slug": slugs.find_free(tx, fields["slug"])} if "slug" in fields else {}
     return posts.add(tx, fields | slug, author, allow_future_draft=True)
 
 
 def update(tx: Transaction, ref: PostRef, parts: entry.Update, author: Author) -> tuple[Fields, Fields]:
-    """Update a post in one revision; return it before and after."""
+    """Update a post in one revision. Return the post before and after the update."""
     old = documents.load(posts.find_to_change(tx, ref).document)
     changes = change_of_post.load(entry.changes_of(parts, old, tx.now))
     if all(value == old.get(name) for name, value in changes.items()):
@@ -200,7 +203,7 @@ def undelete(request: Request, ref: PostRef) -> Response:
 
 @views.post(MEDIA)
 def upload() -> Response:
-    """Store an image: the part `file`, or the first part with a file name."""
+    """Store an image from the part named `file` or, if there is none, from the first part with a file name."""
     request = current_request()
     with ExitStack() as opened:
         if request.mimetype != uploads.FORM:
@@ -216,7 +219,7 @@ def upload() -> Response:
 
 @views.get(MEDIA)
 def answer_media_query() -> Response:
-    """List the images, or return the address of the newest one."""
+    """List images, or return the URL of the newest image."""
     request = current_request()
     authorize(request, scopes=READ_SCOPES)
     if request.args.get("q") not in ("source", "last"):
@@ -227,7 +230,7 @@ def answer_media_query() -> Response:
 @views.route(MICROPUB, methods=OTHER_METHODS, strict_slashes=False)
 @views.route(MEDIA, methods=OTHER_METHODS)
 def refuse_method() -> NoReturn:
-    """Refuse all other methods; answer 401 without a key."""
+    """Refuse all other methods, or answer 401 if the request has no key."""
     request = current_request()
     authorize(request)
     raise MethodNotAllowed(["GET", "HEAD", "POST"])

@@ -1,7 +1,7 @@
-"""Detect the type of an image file by its bytes, and choose the parts to keep.
+"""Detect the type of an image file from its bytes, and choose the parts to keep.
 
-Only the containers are read, never the pixels. Parts needed to show the picture are kept, byte for byte. Everything
-else is dropped: a photograph's location and camera, comments, thumbnails, and any bytes after the image.
+The readers parse only the container format, never the pixels. They keep the parts needed to show the picture, byte for
+byte, and drop everything else: a photograph's location and camera, comments, thumbnails, and bytes after the image.
 """
 
 import re
@@ -44,7 +44,7 @@ def read_image(file: BinaryIO) -> ImageFile:
 
 
 def check_size(width: int, height: int) -> None:
-    """Raise InvalidImage unless the size is within its bounds."""
+    """Raise InvalidImage unless the size is within the limits."""
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
         raise InvalidImage(f"must have 1 to {MAX_SIDE:,} pixels a side, not {width:,} x {height:,}")
     if width * height > MAX_PIXELS:

@@ -9,8 +9,8 @@ from blogapi.wings.images.formats.file import READ_BYTES, FileReader, InvalidIma
 
 # PNG (W3C, third edition): chunks with a length, a name, data and a checksum
 
-MANY = 2**31  # bytes; more than any chunk
-# Chunks for the picture, its colours and its animation, with their maximum sizes in bytes
+MANY = 2**31  # in bytes, and longer than any chunk
+# Chunks of the picture, its colours and its animation, and the maximum length of each in bytes
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
@@ -20,7 +20,7 @@ DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 1
 
 
 def read_png(reader: FileReader) -> Size:
-    """Keep the chunks that show the picture."""
+    """Keep the chunks that are needed to show the picture. Return its size."""
     reader.keep(0, 8)
     position, kind, with_data = 8, b"", set[bytes]()
     while kind != b"IEND":
@@ -51,7 +51,7 @@ def read_png(reader: FileReader) -> Size:
 
 
 def has_checksum(reader: FileReader, start: int, end: int) -> bool:
-    """Return whether the CRC after these bytes matches them."""
+    """Return whether these bytes match the CRC that follows them."""
     checksum = 0
     for position in range(start, end, READ_BYTES):
         checksum = zlib.crc32(reader.read(position, min(READ_BYTES, end - position)), checksum)
@@ -66,7 +66,7 @@ LOOPS = (b"NETSCAPE2.0", b"ANIMEXTS1.0")
 
 
 def read_gif(reader: FileReader) -> Size:
-    """Keep the frames, their controls, and the number of repeats."""
+    """Keep the frames, their control blocks, and the number of repeats. Return the picture's size."""
     width, height, flags = unpack_from("<HHB", reader.read(6, 7))
     position = 13 + color_table(flags)
     reader.require(position)
@@ -91,19 +91,19 @@ def read_gif(reader: FileReader) -> Size:
 
 
 def color_table(flags: int) -> int:
-    """Return the size of the colour table that follows these flags, in bytes."""
+    """Return the size in bytes of the colour table that these flags announce."""
     return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
 
 
 def skip_sub_blocks(reader: FileReader, position: int) -> int:
-    """Return the position after the sub-blocks at a position."""
+    """Return the position after the sub-blocks that begin at `position`."""
     while length := reader.read(position, 1)[0]:
         position += 1 + length
     return position + 1
 
 
 def keep_extension(reader: FileReader, start: int, end: int) -> None:
-    """Keep a frame's control block, or the number of repeats."""
+    """Keep an extension if it is a frame's control block or the number of repeats."""
     head = reader.read(start + 1, min(18, end - start - 1))
     if head[0] == CONTROL and end - start == 8:
         reader.keep(start, end)
@@ -119,10 +119,10 @@ EXIF_AND_XMP = 0x0C  # flags of VP8X
 
 
 def read_webp(reader: FileReader) -> Size:
-    """Keep the chunks that belong to the picture, after a new header."""
+    """Write a new header, and keep the chunks that belong to the picture. Return its size."""
     end = 8 + unpack_from("<I", reader.read(4, 4))[0]
     reader.require(end)
-    reader.add(b"")  # the header, once the size is known
+    reader.add(b"")  # replaced with the header once the length is known
     chunks = list(keep_chunks(reader, 12, end))
     pictures = [size for kind, size in chunks if kind in PICTURES]
     frames = [size for kind, size in chunks if kind == b"ANMF"]
@@ -137,7 +137,7 @@ def read_webp(reader: FileReader) -> Size:
 
 
 def keep_chunks(reader: FileReader, start: int, end: int, in_frame: bool = False) -> Iterator[tuple[bytes, Size]]:
-    """Keep known chunks; yield the kind and the size of the canvas, of each picture, and of each frame."""
+    """Keep known chunks. For the canvas and for each picture and frame, yield the chunk's name and the size."""
     while start < end:
         kind, length = unpack_from("<4sI", reader.read(start, 8))
         following = start + 8 + length + (length & 1)
@@ -159,7 +159,7 @@ def keep_chunks(reader: FileReader, start: int, end: int, in_frame: bool = False
 
 
 def keep_frame(reader: FileReader, start: int, end: int) -> Iterator[tuple[bytes, Size]]:
-    """Keep a frame of an animation, without its unknown chunks."""
+    """Keep a frame of an animation without its unknown chunks. Yield the frame's chunk name and size."""
     head = reader.read(start + 8, 16)
     at = len(reader.pieces)
     reader.add(b"")
@@ -183,8 +183,8 @@ def webp_size(head: bytes) -> Size:
 # AVIF (ISO/IEC 14496-12 and 23008-12): boxes with a length and a name, whose metadata cannot be removed
 
 METADATA = "has metadata, which cannot be removed from an AVIF: run `exiftool -all= FILE` first"
-MAX_HEAD = 1024 * 1024  # limit for a box without pixels, in bytes
-# Patterns of metadata in each kind of box
+MAX_HEAD = 1024 * 1024  # for a box without pixels, in bytes
+# Patterns that detect metadata in each kind of box
 BOXES = {
     b"ftyp": rb"(?!)",
     b"mdat": rb"(?!)",
@@ -194,7 +194,7 @@ BOXES = {
 
 
 def read_avif(reader: FileReader) -> Size:
-    """Keep the whole file if it contains only pictures; return the size of the largest."""
+    """Keep the whole file if it contains only pictures. Return the size of the largest picture."""
     start, boxes = 0, {b"meta": b""}
     while start < reader.size:
         length, kind = unpack_from(">I4s", reader.read(start, 8))

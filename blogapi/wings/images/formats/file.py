@@ -1,9 +1,9 @@
-"""Read an image file by position, and collect the parts to keep."""
+"""Read an image file at any position, and collect the parts to keep."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-MAX_READS = 200_000  # far more than any file needs, and still quick
+MAX_READS = 200_000  # far more than any real file needs, but still fast
 READ_BYTES = 64 * 1024
 
 Size = tuple[int, int]  # width and height
@@ -18,16 +18,16 @@ class UnsupportedImage(Exception):
 
 
 class ImageFile(NamedTuple):
-    """An image in a file: its media type, its size as displayed, and the pieces to keep, in order."""
+    """An image in a file: its media type, its size as displayed, and the pieces to keep, in their order."""
 
     file: BinaryIO
     type: str
     width: int
     height: int
-    pieces: list[bytes | range]  # new bytes, or the positions of bytes in the file
+    pieces: list[bytes | range]  # new bytes, or a range of bytes in the file
 
     def parts(self, size: int) -> Iterator[bytes]:
-        """Yield the kept bytes in parts of `size` bytes; the last one may be shorter."""
+        """Yield the bytes to keep in parts of `size` bytes. The last part may be shorter."""
         part = bytearray()
         for piece in self.pieces:
             for start in range(0, len(piece), size):
@@ -44,7 +44,7 @@ class ImageFile(NamedTuple):
 
 
 class FileReader:
-    """Reads a file by position, and records which pieces to keep."""
+    """Reads a file at any position, and records which pieces to keep."""
 
     def __init__(self, file: BinaryIO):
         self.file = file
@@ -59,7 +59,7 @@ class FileReader:
         return self.file.read(length)
 
     def require(self, end: int) -> None:
-        """Raise InvalidImage if the file ends before this position, or after MAX_READS calls."""
+        """Raise InvalidImage if the file ends before this position, or if this is called more than MAX_READS times."""
         self._reads += 1
         if end > self.size:
             raise InvalidImage("the file ends early")
@@ -74,5 +74,5 @@ class FileReader:
             self.pieces.append(range(start, end))
 
     def add(self, content: bytes) -> None:
-        """Keep new bytes."""
+        """Keep bytes that are not in the file."""
         self.pieces.append(content)

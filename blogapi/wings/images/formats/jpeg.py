@@ -1,4 +1,4 @@
-"""JPEG (ITU T.81): segments with a marker and a length, and coded pixels after each start of a scan."""
+"""JPEG (ITU T.81): segments with a marker and a length. Coded pixels follow each start-of-scan segment."""
 
 import re
 from struct import pack, unpack_from
@@ -7,14 +7,14 @@ from blogapi.wings.images.formats.file import READ_BYTES, FileReader, InvalidIma
 
 SOI, EOI, SOS, COM = 0xD8, 0xD9, 0xDA, 0xFE
 APP0, EXIF, ICC, ADOBE, APP15 = 0xE0, 0xE1, 0xE2, 0xEE, 0xEF
-PICTURE = {SOS, 0xC4, 0xCC, 0xDB, 0xDD}  # a scan, its tables and its restarts
+PICTURE = {SOS, 0xC4, 0xCC, 0xDB, 0xDD}  # markers of a scan, its tables and its restart interval
 FRAMES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 SCAN_END = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # a marker that ends the coded pixels
-ORIENTATION = 0x0112  # its Exif tag
+ORIENTATION = 0x0112  # the Exif tag
 
 
 def read_jpeg(reader: FileReader) -> Size:
-    """Keep an image without its metadata; its orientation goes into a new Exif segment."""
+    """Keep a picture without its metadata, except that a new Exif segment holds its orientation. Return its size."""
     reader.keep(0, 2)
     size, orientation, has_scan, position = None, 1, False, 2
     while True:
@@ -43,7 +43,7 @@ def read_jpeg(reader: FileReader) -> Size:
 
 
 def next_marker(reader: FileReader, position: int) -> tuple[int, int]:
-    """Return the position of the next marker, after fill bytes, and the marker."""
+    """Skip fill bytes, and return the position of the next marker and the marker."""
     while (marker := reader.read(position, 2)) == b"\xff\xff":
         position += 1
     if marker[0] != 0xFF or marker[1] in (0, 1, SOI) or 0xD0 <= marker[1] <= 0xD7:
@@ -60,7 +60,7 @@ def segment_end(reader: FileReader, start: int) -> int:
 
 
 def keep_segment(reader: FileReader, marker: int, start: int, end: int) -> None:
-    """Keep a segment unless it is metadata. JFIF is kept without its thumbnail."""
+    """Keep a segment unless it is metadata. A JFIF segment is kept without its thumbnail."""
     head = reader.read(start + 4, min(16, end - start - 4))
     if marker == APP0 and head.startswith(b"JFIF\0") and len(head) >= 14:
         reader.add(b"\xff\xe0\x00\x10" + head[:12] + b"\0\0")
@@ -81,11 +81,11 @@ def end_of_scan(reader: FileReader, start: int) -> int:
             return position + end.start()
         if position + len(chunk) >= reader.size:
             raise InvalidImage("the file ends early")
-        position += len(chunk) - 1  # A marker can begin with the last byte.
+        position += len(chunk) - 1  # The last byte may be the start of a marker.
 
 
 def orientation_in(segment: bytes) -> int:
-    """Return the orientation in an Exif segment (1 to 8), or 1 if it has none."""
+    """Return the orientation (1 to 8) in an Exif segment, or 1 if the segment has none."""
     if not segment.startswith(b"Exif\0\0") or segment[6:10] not in (b"II*\0", b"MM\0*"):
         return 1
     tiff, order = segment[6:], "<" if segment[6:7] == b"I" else ">"
