@@ -1,1 +1,1 @@
-"""The search of posts."""
+"""Full-text search for posts."""

@@ -1,6 +1,6 @@
-"""The search index: the words of posts, written in the transaction of each change.
+"""The search index: the words of every post, updated in the same transaction as the post.
 
-A post's status is not in the index; a search looks it up.
+The index does not store a post's status. A search reads the status from the post.
 """
 
 import time
@@ -17,22 +17,22 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 from blogapi.wings.search import words
 
 INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
-BATCH_SECONDS = 0.02  # a rebuilding transaction starts no further post after this time
-PAUSE_SECONDS = 0.001  # pause between transactions; a sleep of 0 would not let the loop poll its sockets
-MERGED_PAGES = 16  # pages of SQLite's index merged in one transaction: 4 ms
+BATCH_SECONDS = 0.02  # after this time, a transaction of a rebuild starts no further post
+PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
+MERGED_PAGES = 16  # how many pages of SQLite's index a transaction merges, which takes 4 ms
 
 
 # Changes
 
 
 def prepare(database: Database, content: str) -> None:
-    """Find the words of large content in a thread, so that the transaction that indexes them is short."""
+    """Split large content into words in a thread, so that the transaction that indexes the post is short."""
     if len(content) > words.LARGE:
         database.engine.loop.run_in_thread(partial(words.of_content, content))
 
 
 def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Index the words of a post if they changed. {} stands for no post."""
+    """Update a post's words in the index if they have changed. {} means that the post does not exist."""
     if not new:
         remove(tx, post_id)
     elif any(old.get(name) != new.get(name) for name in INDEXED_FIELDS):
@@ -40,23 +40,24 @@ def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, An
 
 
 def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
-    """Index the words of a post, replacing the old ones."""
+    """Index a post's words, replacing any that are already in the index."""
     title, text = words.of_post(post)
     values: dict[str, Any] = {"id": post_id, "title": title, "text": text}
     if tx.dialect == "postgresql":
         values["words"] = " ".join({*title.split(), *text.split()})
     tx.defer_last((post_id,), ADD, **values)
-    if tx.dialect == "sqlite" and not tx.engine.loop.is_cooperative:  # Our server merges in the background.
+    if tx.dialect == "sqlite" and not tx.engine.loop.is_cooperative:  # Our own server merges in the background.
         tx.defer_last((MAX_ID + 1,), MERGE)
 
 
 def remove(tx: Transaction, post_id: int) -> None:
-    """Remove the words of a post."""
+    """Remove a post's words from the index."""
     tx.defer_last((post_id,), REMOVE, id=post_id)
 
 
-# SQLite's index gets another segment whenever a different statement follows, or an id is lower than the last. On
-# PostgreSQL, each word has a space on both sides, the text includes the title, and `words` contains each word once.
+# On SQLite, these statements are deferred and sorted by id, because the index gets a new segment whenever a different
+# statement follows or an id is lower than the one before. On PostgreSQL, every word in `title` and `text` has a space
+# on both sides, `text` includes the title, and `words` contains every word once.
 REMOVE = Compiled(sqlite="DELETE FROM search WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
 ADD = Compiled(
     sqlite="INSERT OR REPLACE INTO search (rowid, title, text) VALUES (:id, :title, :text)",
@@ -72,7 +73,7 @@ ADD = Compiled(
 
 
 def tidy(database: Database) -> None:
-    """Merge the parts that writes have added to the index, in short transactions."""
+    """Merge the segments that writes have added to the index, in short transactions."""
     if database.dialect == "postgresql":
         database.row(CLEAN)
         return
@@ -81,26 +82,26 @@ def tidy(database: Database) -> None:
 
 
 def _merge(tx: Transaction) -> bool:
-    """Merge some pages of SQLite's index; return whether more may need it."""
+    """Merge some pages of SQLite's index. Return whether there may be more to merge."""
     before = tx.changes
     tx.defer(MERGE)
     return tx.changes - before > 1
 
 
 def rebuild_position(reader: Reader) -> int:
-    """Return the id below which the index may lack posts, or 0 if it is complete."""
+    """Return the id below which posts may be missing from the index, or 0 if the index is complete."""
     row = reader.row(UNINDEXED)
     return row[0] if row else 0
 
 
 def indexed_percent(reader: Reader) -> int | None:
-    """Return how many percent of the posts are indexed, or None if all are."""
+    """Return the percentage of posts that are indexed, or None if all are."""
     row = reader.row(PROGRESS)
     return None if row is None else 100 - 100 * row[0] // max(row[0], row[1] or 0)
 
 
 def rebuild(database: Database) -> Iterator[int]:
-    """Index the posts that an upgrade has left out, newest first; yield each id once it is on disk."""
+    """Index the posts that are missing after an upgrade or a copy, newest first. Yield each id once it is on disk."""
     while below := rebuild_position(database):
         _, document = database.row(NEXT, below=below) or (0, None)
         with suppress(Damaged):
@@ -110,7 +111,7 @@ def rebuild(database: Database) -> Iterator[int]:
 
 
 def _index_some(tx: Transaction) -> list[int]:
-    """Index the next posts, up to a large one; return their ids."""
+    """Index the next posts, stopping before a large post or after BATCH_SECONDS. Return the ids of these posts."""
     indexed: list[int] = []
     below, until = rebuild_position(tx), time.monotonic() + BATCH_SECONDS
     while row := tx.row(NEXT, below=below):
@@ -125,7 +126,7 @@ def _index_some(tx: Transaction) -> list[int]:
 
 
 CLEAN = Compiled("SELECT gin_clean_pending_list('search_words')")
-# By itself, SQLite would merge too many pages of its index at a time.
+# Without these small merges, SQLite would merge too many pages of its index at a time.
 MERGE = Compiled(f"INSERT INTO search (search, rank) VALUES ('merge', {MERGED_PAGES})")
 UNINDEXED = Compiled("SELECT below FROM search_rebuild")
 PROGRESS = Compiled("SELECT below, (SELECT max(id) FROM post) FROM search_rebuild")

@@ -1,4 +1,4 @@
-"""The search: finding posts by their words."""
+"""Find posts by their words."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
@@ -16,16 +16,16 @@ from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
 from blogapi.wings.search.index import rebuild_position
 
-FIRST_READ = 200  # a search looks at this many posts in order before it reads all matches
-QUICK_READ = 500  # a quick search looks at this many matches, whatever their status
+FIRST_READ = 200  # a search checks this many posts in the list's order before it reads all matches
+QUICK_READ = 500  # a quick search reads at most this many matches, whatever their status
 REBUILD_SECONDS = 5  # Retry-After while the index is incomplete
-TITLE, TEXT = "title", "text"  # where all words match: the key of a Cursor in a list by relevance
-NO_LIMIT = -1  # in SQLite
+TITLE, TEXT = "title", "text"  # the key of a Cursor in a list sorted by relevance: where the words occur
+NO_LIMIT = -1  # as SQLite's LIMIT
 UNION = " UNION ALL "
 
 
 class Rebuilding(Unavailable):
-    """The index lacks old posts, so the search would miss them."""
+    """Old posts are still missing from the index, so a search would not find them."""
 
     reason = "the search index is being built again, and the search would miss old posts"
 
@@ -34,11 +34,14 @@ class Rebuilding(Unavailable):
 
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
-    """Return a page of a search. It runs in a thread unless it is quick: for one word. Raises Rebuilding."""
+    """Return a page of search results. A search for a single word runs inline if it is quick; others run in a thread.
+
+    Raises Rebuilding.
+    """
     (text, is_prefix), *others = words.of_search(query.q)
     is_word = " " not in text and not is_prefix and not others
     if is_word and query.sort == "created_at" and query.tag is None and query.status in (None, "published"):
-        with suppress(Rebuilding):  # Without the limit of QUICK_READ, the page may be full.
+        with suppress(Rebuilding):  # Reading more than QUICK_READ matches may still fill the page.
             posts = page(database, query, QUICK_READ)
             if posts.next is not None or query.status is None or not _has_more(database, query):
                 return posts
@@ -54,8 +57,8 @@ def _has_more(reader: Reader, query: ListQuery) -> bool:
 def page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any, int | Cursor[int]]:
     """Return a page of the posts that contain the words of `q`. Raises Rebuilding.
 
-    A list by relevance starts with the posts that have all words in their title; both parts are newest first. SQLite
-    looks at no more than `max_read` matches in order of creation.
+    A list sorted by relevance begins with the posts whose title contains all words. Within each part, the newest post
+    comes first. If posts are sorted by creation, SQLite reads at most `max_read` matches.
     """
     below = rebuild_position(reader)
     if query.sort == "created_at":
@@ -68,7 +71,10 @@ def page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any
 
 
 def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tuple]:
-    """Yield the rows down to the first post that may lack words. Raises Rebuilding if they do not fill the page."""
+    """Yield the rows down to the id `below`, because older posts may be missing from the index.
+
+    Raises Rebuilding if these rows do not fill the page.
+    """
     count = 0
     for row in rows:
         if id_of(row) < below:
@@ -80,7 +86,7 @@ def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tu
 
 
 def _by_relevance(reader: Reader, query: ListQuery) -> Iterator[tuple]:
-    """Yield the rows of posts with all words in their title, then the others."""
+    """Yield the rows of posts whose title contains all words, then the other rows."""
     before = query.before if isinstance(query.before, Cursor) else Cursor(TITLE, MAX_ID)
     if before.key == TITLE:
         yield from _rows(reader, query, before, TITLE)
@@ -91,7 +97,7 @@ def _by_relevance(reader: Reader, query: ListQuery) -> Iterator[tuple]:
 def _rows(
     reader: Reader, query: ListQuery, before: Cursor[int], part: str = "", max_read: int = NO_LIMIT
 ) -> Iterator[tuple]:
-    """Return the rows of the matching posts after a cursor; by relevance, those of one part."""
+    """Return the rows of matching posts after a cursor. `part` selects a part of a list sorted by relevance."""
     values = _sqlite_words(query, part) if reader.dialect == "sqlite" else _postgresql_words(query)
     values |= {"key": before.key, "id": before.id, "after": query.published_after, "max_read": max_read}
     rows = rows_query(query.sort, query.status, part, query.tag is not None)
@@ -101,19 +107,19 @@ def _rows(
 class Order(NamedTuple):
     """The posts to search and their order, in SQL."""
 
-    lists: list[str]  # a condition for the posts of each status; each has an index
-    key: str  # the key of a Cursor
+    lists: list[str]  # a condition for every status; there is an index for each condition
+    key: str  # the column or value that is the key of a Cursor
     newest_first: str
-    follows: str  # whether a post follows the cursor
+    follows: str  # the condition that a post follows the cursor
     is_by_time: bool
 
 
 @cache
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Compiled:
-    """Return the query for a page, with the parameters limit, key, id, after, max_read and those of the words."""
+    """Return the query for a page. Its parameters are limit, key, id, after, max_read, and those for the words."""
     lists = [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]
     if sort in ("published_at", "updated_at"):  # The owner's page searches by the latest change.
-        # PostgreSQL's index needs a range.
+        # The conditions on the time alone let PostgreSQL use its index.
         follows = f"({sort}, id) < (:key, :id) AND {sort} >= :after AND {sort} <= :key"
         order = Order(lists, sort, f"{sort} DESC, id DESC", follows, True)
     else:
@@ -126,7 +132,7 @@ def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Compil
 
 
 def _sqlite_words(query: ListQuery, part: str) -> dict[str, Any]:
-    """Return the parameters for the words of a search. Words contain no special characters."""
+    """Return the query parameters for the words of a search. Words contain no characters that FTS5 treats specially."""
     phrases = words.of_search(query.q)
     everywhere = " AND ".join(f'"{text}"{" *" if is_prefix else ""}' for text, is_prefix in phrases)
     in_title = f"title : ({everywhere})"
@@ -138,7 +144,7 @@ def _sqlite_words(query: ListQuery, part: str) -> dict[str, Any]:
     }
 
 
-# Checks a single post. MATCH would read on to the next match.
+# Checks a single post. MATCH cannot be used here, because it would read on until the next match.
 HAS_ALL = """NOT EXISTS (
     SELECT 1 FROM json_each(:texts) AS phrase WHERE NOT instr(' ' || title || ' ' || text || ' ', phrase.value)
 )"""
@@ -148,7 +154,10 @@ AFTER_QUICK_READ = Compiled(f"{MATCHES_BEFORE} 1 OFFSET :max_read")
 
 
 def _sqlite_query(order: Order) -> str:
-    """Return the query for the first matching posts. It finds their ids first: SQLite would sort whole documents."""
+    """Return the query for the first matching posts.
+
+    The query finds their ids first; otherwise, SQLite would sort whole documents.
+    """
     ids = f"""
         SELECT id FROM ({MATCHES_BEFORE} :max_read) AS matches CROSS JOIN post USING (id)  -- keeps the order
         WHERE ({" OR ".join(order.lists)}) LIMIT :limit
@@ -161,9 +170,10 @@ def _sqlite_query(order: Order) -> str:
 
 
 def _sqlite_by_time(order: Order) -> str:
-    """Return the query for the ids of the first matching posts in an order by time.
+    """Return the query for the ids of the first matching posts in a list sorted by time.
 
-    The word index is in order of creation. So all matches are read if too few of the first posts match.
+    SQLite's index returns matches in the order of creation. The query therefore checks the first posts of the list, and
+    reads all matches only if too few of those posts match.
     """
     return f"""
         WITH first AS MATERIALIZED ({_first_posts(order)}),
@@ -182,7 +192,7 @@ def _sqlite_by_time(order: Order) -> str:
 
 
 def _postgresql_words(query: ListQuery) -> dict[str, Any]:
-    """Return the parameters for the words of a search."""
+    """Return the query parameters for the words of a search."""
     phrases = words.of_search(query.q)
     patterns = [f"%{_spaced(*phrase)}%" for phrase in phrases]
     lexemes = [f"'{text}'{':*' if is_prefix else ''}".replace(" ", "' & '") for text, is_prefix in phrases]
@@ -202,8 +212,8 @@ LEXEMES = "array_to_tsvector(string_to_array({}, ' '))"  # the indexed expressio
 def _postgresql_query(order: Order, part: str, by_tag: bool) -> str:
     """Return the query for the first matching posts.
 
-    The index returns all matches, unsorted: half of all posts for a common word. So it is read only if too few of the
-    first posts match.
+    PostgreSQL's index returns all matches, unsorted, which for a common word may be half of all posts. The query
+    therefore checks the first posts of the list, and reads the index only if too few of those posts match.
     """
     has_texts, has_lexemes = _conditions(part, by_tag)
     return f"""
@@ -220,7 +230,7 @@ def _postgresql_query(order: Order, part: str, by_tag: bool) -> str:
 
 
 def _first_posts(order: Order) -> str:
-    """Return the query for the first posts in an order."""
+    """Return the query for the first posts of the list, whether or not they match."""
     first = f"ORDER BY {order.newest_first} LIMIT {FIRST_READ}"
     posts = [
         f"SELECT * FROM (SELECT id, {order.key} FROM post WHERE {condition} AND {order.follows} {first}) AS listed"
@@ -230,7 +240,7 @@ def _first_posts(order: Order) -> str:
 
 
 def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
-    """Return two conditions for a match: one on the texts, and one on the index, which ignores word order."""
+    """Return two conditions for a match: one reads the text, the other uses the index, which ignores word order."""
     column, indexed = (TITLE, f"btrim({TITLE})") if part == TITLE else (TEXT, "words")
     has_texts = f"{column} LIKE ALL (:texts::text[])"
     has_lexemes = f"{LEXEMES.format(indexed)} @@ :lexemes::tsquery AND {column} LIKE ALL (:phrases::text[])"
@@ -242,5 +252,5 @@ def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
 
 
 def _spaced(text: str, is_prefix: bool) -> str:
-    """Return a phrase with spaces around it, as it occurs between other words; a prefix has none at its end."""
+    """Put spaces around a phrase, as between the words of a text. A prefix gets no space at its end."""
     return f" {text}" if is_prefix else f" {text} "

@@ -1,7 +1,7 @@
-"""The words of a text and of a search.
+"""Split texts and searches into words.
 
-A word is a run of letters, digits and their marks. Case, diacritics and strokes through letters make no difference, and
-special letters match what people type for them (ae for æ). In scripts without spaces, each character is a word.
+A word is a run of letters, digits and their marks. Case, diacritics and strokes through letters are ignored. A special
+letter matches the letters that people type instead (ae for æ). In scripts without spaces, every character is a word.
 """
 
 import re
@@ -15,37 +15,37 @@ import regex
 
 from blogapi.text import fold
 
-compiled = partial(regex.compile, flags=regex.V1)  # V1 has -- and && between sets of characters
+compiled = partial(regex.compile, flags=regex.V1)  # V1 supports -- and && between sets of characters
 
-# Scripts without spaces between words, and the marks of both kana
+# Scripts without spaces between words, and the marks that hiragana and katakana share
 UNSPACED = r"\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}ー\u3099\u309a"
-CHARACTER_PATTERN = rf"[[\p{{L}}\p{{N}}\p{{M}}]&&[{UNSPACED}]]"  # a character that is a word by itself
+CHARACTER_PATTERN = rf"[[\p{{L}}\p{{N}}\p{{M}}]&&[{UNSPACED}]]"  # a single character that is a word
 WORD_PATTERN = rf"[[\p{{L}}\p{{N}}]--[{UNSPACED}]][[\p{{L}}\p{{N}}\p{{M}}]--[{UNSPACED}]]*|{CHARACTER_PATTERN}"
 WORD, UNSPACED_CHARACTER = compiled(WORD_PATTERN), compiled(CHARACTER_PATTERN)
 UNSPACED_RUN = compiled(rf"[[\u0e00-\U0010ffff]&&[{UNSPACED}]]+")
 OTHERS, MARK = compiled(r"[^\p{L}\p{N}\p{M} ]+"), compiled(rf"[\p{{M}}--[{UNSPACED}]]")
-# Text in quotes, or a run of words that may end with a star
+# Text in quotes, or a run of words that can end with a star
 PHRASE = compiled(rf'"([^"]*)"|((?:{WORD_PATTERN})+)(\*(?![\w*]))?')
-# Combining classes of marks that are part of a letter: kana's voicing, vowels and tones of Asian scripts, the virama
+# Combining classes of marks that are part of a letter: kana voicing marks, Asian vowel and tone marks, and the virama
 OF_LETTERS = "".join(rf"\p{{ccc={number}}}" for number in (0, 7, 8, 9, 84, 91, 103, 107, 118, 122, 129, 130, 132))
 DIACRITICS = compiled(rf"[[\p{{M}}--[{OF_LETTERS}]]\p{{Me}}\p{{Variation_Selector}}]+")
-# Letters with a stroke, bar, hook or descender, which Unicode does not decompose, and what people type for them
+# Letters with a stroke, bar, hook or descender, which Unicode does not decompose, and what people type instead
 PLAIN = dict(zip("ⱥƀȼđɇǥħɨɉꝁłƚⱡøɵᵽɍꞩŧⱦʉɏƶғҝҟұҹӿ", "abcdeghijklllooprsttuyzгккүчх", strict=True))
 PLAIN |= dict(zip("ıȷɓɖɗƒƙŋɲƴəǝɛɔðґҗҙқңҫҭҳҷө", "ijbddfknnyeeeodгжзкнстхчо", strict=True))
-PLAIN |= {"æ": "ae", "œ": "oe", "þ": "th", "ӕ": "ае"}  # the last is Cyrillic
-NOT_PLAIN = re.compile(f"[{''.join(PLAIN)}]")  # four times as fast as regex, ten times as str.translate
-# Marks, which NFKD sorts in quadratic time, and characters that it turns into such marks
+PLAIN |= {"æ": "ae", "œ": "oe", "þ": "th", "ӕ": "ае"}  # The last letter is Cyrillic.
+NOT_PLAIN = re.compile(f"[{''.join(PLAIN)}]")  # four times as fast as regex, ten times as fast as str.translate
+# Marks and the characters that NFKD converts to marks. NFKD takes quadratic time to sort a run of marks.
 SORTED = r"[[\p{M}--\p{ccc=0}]\u0f73\u0f75\u0f81\uff9e\uff9f]"
 LONG_RUN = compiled(f"({SORTED}{{4}}){SORTED}+")
-LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, and takes seconds for a million
-MAX_WORD = 500  # limit in characters for a word, because PostgreSQL indexes at most 2,046 bytes
-MAX_INDEXED = 100_000  # limit for the characters of a post's content, and for the words of a text
-MAX_DECOMPOSED = 4 * MAX_INDEXED  # limit in characters; Hangul becomes three times as long
-MAX_DIFFERENT = 8_000  # limit for the distinct words of a text; changing all of them takes 20 ms on SQLite
-LARGE = 32 * 1024  # longer content is split into words before the transaction begins
-START = "§"  # marks the first letter of a word; a search for "f*" would take seconds to merge all words with f
-TAG = "¶"  # marks a whole tag, in hexadecimal digits, for searches with `tag`
-BETWEEN = "·"  # separates two texts; no phrase crosses it
+LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD converts U+FDFA to 18 characters, and a million of them in seconds
+MAX_WORD = 500  # maximum characters of a word, because PostgreSQL indexes at most 2,046 bytes of it
+MAX_INDEXED = 100_000  # maximum characters of a post's content, and maximum words of a text
+MAX_DECOMPOSED = 4 * MAX_INDEXED  # in characters; NFKD makes Hangul three times as long
+MAX_DIFFERENT = 8_000  # maximum distinct words of a text; replacing all of them takes 20 ms on SQLite
+LARGE = 32 * 1024  # content longer than this is split into words before the transaction begins
+START = "§"  # precedes the first letter of a word, for searches such as f*; merging all words with f would take seconds
+TAG = "¶"  # precedes a whole tag in hexadecimal digits, indexed for searches with `tag`
+BETWEEN = "·"  # stands between two texts, so that no phrase matches across them
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
 
@@ -60,11 +60,11 @@ def split(text: str) -> list[str]:
     if MARK.search(folded):  # No word begins with a mark.
         return WORD.findall(folded)
     spaced = UNSPACED_RUN.sub(lambda match: f" {' '.join(match[0])} ", OTHERS.sub(" ", folded))
-    return spaced.split()  # three times as fast as WORD
+    return spaced.split()  # three times as fast as WORD.findall
 
 
 def _fold(text: str) -> str:
-    """Return a text in lower case, without diacritics and special letters."""
+    """Return a text in lower case, without diacritics, and with special letters replaced."""
     text = LONG_RUN.sub(r"\1", DIACRITICS.sub("", text.replace(*LONGEST)))
     decomposed = unicodedata.normalize("NFKD", text)[:MAX_DECOMPOSED]
     folded = DIACRITICS.sub("", decomposed).casefold()
@@ -75,21 +75,21 @@ def _fold(text: str) -> str:
 
 
 class Phrase(NamedTuple):
-    """Consecutive words."""
+    """Words that must occur in this order, with no other word between them."""
 
-    text: str  # separated by spaces
-    is_prefix: bool  # whether the last word is only the beginning of a word
+    text: str  # the words, separated by spaces
+    is_prefix: bool  # whether the last word is only the beginning of one
 
 
 def phrases(q: str) -> Iterator[Phrase]:
-    """Yield the phrases of a search: words in quotes, or words without a space between them."""
+    """Yield the phrases in a search. A phrase is a text in quotes, or words without a space between them."""
     for quoted, run, star in PHRASE.findall(_fold(q)):
         if words := [word[:MAX_WORD] for word in WORD.findall(quoted or run)]:
             yield Phrase(" ".join(words), bool(star) and not UNSPACED_CHARACTER.match(words[-1]))
 
 
 def of_search(q: str) -> list[Phrase]:
-    """Return the distinct phrases that a search looks up in the index."""
+    """Return the distinct phrases to look up in the index for a search."""
     different = dict.fromkeys(phrases(q))
     return [Phrase(START + run.text, False) if run.is_prefix and len(run.text) == 1 else run for run in different]
 
@@ -104,7 +104,7 @@ def of_post(post: dict[str, Any]) -> tuple[str, str]:
 
 
 def of_content(content: str) -> str:
-    """Return the words of a post's content; for large content, they are cached briefly."""
+    """Return the words of a post's content. The words of large content are cached briefly."""
     content = content[:MAX_INDEXED]
     return _of_large(content) if len(content) > LARGE else _indexed(content)
 
@@ -121,13 +121,13 @@ def tag_word(tag: str) -> str:
 
 
 def _indexed(text: str) -> str:
-    """Return the words of a text, and their first letters."""
+    """Return the words of a text, and their first letters, as they are stored in the index."""
     words = [*split(text)[:MAX_INDEXED], BETWEEN]
     different = dict.fromkeys(words)
     if len(different) > MAX_DIFFERENT:
         del words[words.index(next(islice(different, MAX_DIFFERENT, None))) :]
         different = dict.fromkeys(words)
-    # A character that is a word by itself never begins a longer word.
+    # A character that is a word by itself is never the first letter of a longer word.
     letters = UNSPACED_RUN.sub("", "".join({word[0] for word in different} - {BETWEEN}))
     if max(map(len, different)) > MAX_WORD:
         words = [word[:MAX_WORD] for word in words]

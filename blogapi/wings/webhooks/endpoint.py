@@ -1,6 +1,6 @@
-"""The endpoint of a webhook: which addresses it may have, and posting signed messages (Standard Webhooks).
+"""A webhook's endpoint: check its addresses, and post signed messages to it (Standard Webhooks).
 
-With gevent, import this after patching, because urllib3 binds parts of ssl at import.
+With gevent, import this module only after monkey-patching, because urllib3 binds parts of ssl when it is imported.
 """
 
 import base64
@@ -32,43 +32,49 @@ from urllib3.util.ssltransport import SSLTransport
 from blogapi.documents import dump
 from blogapi.wings.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
-RECEIVED_BYTES = 64 * 1024  # limit in bytes for a receiver's response: header, content and TLS overhead
+RECEIVED_BYTES = 64 * 1024  # for a receiver's response, including its headers and the TLS overhead
 REDIRECTS = (301, 302, 303, 307, 308)
-# Metadata services of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; on IPv6, Amazon,
-# Google, Oracle and Scaleway
+# Cloud metadata services, apart from the link-local 169.254.169.254: first those of Alibaba, Oracle and Azure, then the
+# IPv6 ones of Amazon, Google, Oracle and Scaleway
 METADATA = [*map(ip_address, ("100.100.100.200", "192.0.0.192", "168.63.129.16"))]
 METADATA += map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"))
-# Not public, though some versions of Python call them global (IANA's special-purpose registries, 2025)
+# Networks that are not public, although some versions of Python consider them global (IANA's special-purpose address
+# registries, 2025)
 NOT_PUBLIC = [
     ip_network("192.0.0.0/24"),  # protocol assignments (RFC 6890)
-    ip_network("192.88.99.0/24"),  # relays of 6to4, deprecated (RFC 7526)
-    ip_network("2001::/23"),  # protocol assignments, Teredo among them (RFC 2928)
+    ip_network("192.88.99.0/24"),  # 6to4 relays, deprecated (RFC 7526)
+    ip_network("2001::/23"),  # protocol assignments, including Teredo (RFC 2928)
     ip_network("2002::/16"),  # 6to4, deprecated (RFC 7526)
     ip_network("3fff::/20"),  # documentation (RFC 9637)
 ]
 GLOBAL_UNICAST = ip_network("2000::/3")  # allocated by IANA
-TRANSLATED = ip_network("64:ff9b::/96")  # public IPv4 addresses through NAT64 (RFC 6052)
-PREFIXES = (16, 32, 40, 48, 56, 64)  # bits before an embedded IPv4 address: 6to4 (RFC 3056), and RFC 6052 except 96
+TRANSLATED = ip_network("64:ff9b::/96")  # public IPv4 addresses, reached through NAT64 (RFC 6052)
+# How many bits precede an embedded IPv4 address: 16 for 6to4 (RFC 3056), the others for NAT64 (RFC 6052). NAT64 with a
+# 96-bit prefix is handled separately, because the address then occupies the lowest 32 bits.
+PREFIXES = (16, 32, 40, 48, 56, 64)
 LOW_32, LOW_56 = (1 << 32) - 1, (1 << 56) - 1
 
-tls = cache(ssl.create_default_context)  # trusts the certificates that the system trusts
+tls = cache(ssl.create_default_context)  # trusts the system's certificates
 log = logging.getLogger(__name__)
 
 
 class AddressError(OSError):
-    """No address of a host may be called. The message says why."""
+    """Webhooks must not call any address of a host. The message says why."""
 
 
 class AttemptResult(NamedTuple):
-    """The result of an attempt: the status of the answer, or an error."""
+    """The result of an attempt to deliver a message: the status of the response, or an error."""
 
     status: int | None = None
     error: str | None = None
-    retry_after: int = 0  # seconds
+    retry_after: int = 0  # in seconds
 
 
 class ShortSocket(socket.socket):
-    """A socket that ends after `left` bytes and lets others run, because a receiver may never stop sending."""
+    """A socket that returns at most `left` bytes, because a receiver may never stop sending.
+
+    It lets other greenlets or threads run before each read.
+    """
 
     left = RECEIVED_BYTES
 
@@ -84,7 +90,7 @@ class ShortSocket(socket.socket):
 
 
 class FinalResponse(http.client.HTTPResponse):
-    """A response that skips all interim ones (RFC 9110, section 15.2). http.client skips only 100."""
+    """A response parser that skips all interim responses (RFC 9110, section 15.2). http.client skips only 100."""
 
     def _read_status(self) -> tuple[str, int, str]:
         version, status, phrase = cast(Any, super())._read_status()
@@ -93,21 +99,21 @@ class FinalResponse(http.client.HTTPResponse):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A webhook's URL, with the secret that signs its messages."""
+    """A webhook's URL, the secret that signs its messages, and the options for sending them."""
 
     url: str
     secret: str
-    private: bool  # whether private and loopback addresses are allowed
+    private: bool  # whether it may have a private or loopback address
     seconds: int  # time limit for an attempt
-    timeout: Callable[[int], AbstractContextManager]  # raises TimeoutError if a block takes longer than the seconds
-    headers: str = "{}"  # JSON; the owner's headers
+    timeout: Callable[[int], AbstractContextManager]  # raises TimeoutError if a `with` block takes too many seconds
+    headers: str = "{}"  # the owner's headers, as a JSON object
     body_format: str = EVENT_BODY
 
     def send(self, message_id: str, body: bytes | None, now: float) -> AttemptResult:
-        """Send a message once."""
+        """Try once to send a message."""
         deadline = time.monotonic() + self.seconds
         try:
-            assert body is not None  # None if the stored event is damaged
+            assert body is not None  # always set, unless the stored event is corrupt
             body = as_dispatch(body) if self.body_format == DISPATCH_BODY else body
             headers = {
                 "Content-Type": "application/json",
@@ -123,14 +129,14 @@ class Endpoint:
         except (OSError, HTTPError, http.client.HTTPException) as error:  # urllib3 may wrap a TimeoutError
             cause = TimeoutError() if time.monotonic() >= deadline else error
             return AttemptResult(error=reason_of(cause, self.seconds))
-        except Exception:  # Without a result, the sender would repeat the attempt forever, without a pause.
+        except Exception:  # Unless a result is recorded, the sender repeats the attempt forever without a pause.
             log.exception("unexpected error in sending to a webhook")
             return AttemptResult(error="unexpected error; the log says more")
 
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
-        """POST without following redirects; return the status and Retry-After."""
+        """Send a POST request without following redirects. Return the status and the Retry-After header."""
         target = parse_url(self.url)
-        assert target.netloc  # or the stored URL is damaged
+        assert target.netloc  # always set, unless the stored URL is corrupt
         fields = HTTPHeaderDict(headers)  # case-insensitive
         fields.update(json.loads(self.headers))
         fields.update({"Host": target.netloc, "Connection": "close"})
@@ -148,11 +154,12 @@ class Endpoint:
 def connect(
     target: Url, private: bool, seconds: int, deadline: float, max_bytes: int = RECEIVED_BYTES
 ) -> HTTPConnection:
-    """Connect to a checked address before the deadline; connecting by name would look it up again.
+    """Connect to an address of the target's host before the deadline.
 
-    At most `max_bytes` are received, and each read may take `seconds`.
+    The connection is made to the address that was checked: connecting by name would look up the name again, which could
+    return a different address. The connection receives at most `max_bytes`. Each read can take up to `seconds`.
     """
-    assert target.host  # or the stored URL is damaged
+    assert target.host  # always set, unless the stored URL is corrupt
     host = target.host.strip("[]")
     tls_host = host.rstrip(".") if target.scheme == "https" else None
     port = target.port or (443 if tls_host else 80)
@@ -166,7 +173,7 @@ def connect(
             connection.sock = ShortSocket(fileno=connection.sock.detach())
             connection.sock.left = max_bytes
             connection.sock.settimeout(share)
-            if tls_host:  # in memory: on a socket, OpenSSL would read records without data as long as they arrive
+            if tls_host:  # not ssl.SSLSocket, which keeps reading as long as a receiver sends records without data
                 connection.sock = SSLTransport(connection.sock, tls(), tls_host)
             connection.timeout = seconds
             return connection
@@ -178,7 +185,7 @@ def connect(
 
 
 def reason_of(error: Exception, seconds: int) -> str:
-    """Return why an attempt failed, without any text from the receiver."""
+    """Return why an attempt failed. The reason contains no text from the receiver."""
     if isinstance(error, AddressError | LocationValueError):
         return f"url: {error}"
     if isinstance(error, socket.gaierror):
@@ -193,7 +200,7 @@ def reason_of(error: Exception, seconds: int) -> str:
 
 
 def seconds_until(retry_after: str, now: float) -> int:
-    """Return the seconds of a Retry-After (RFC 9110, section 10.2.3), or 0 if it is invalid."""
+    """Convert a Retry-After header (RFC 9110, section 10.2.3) to seconds from now, or 0 if it is invalid."""
     if retry_after.isdecimal():
         return int(retry_after[:9])
     try:
@@ -204,7 +211,7 @@ def seconds_until(retry_after: str, now: float) -> int:
 
 
 def as_dispatch(body: bytes) -> bytes:
-    """Return an event as the body of GitHub's repository_dispatch, which accepts no other names."""
+    """Convert an event to the body of a request for GitHub's repository_dispatch, which allows only these two names."""
     event = json.loads(body)
     return dump({"event_type": event.pop("type"), "client_payload": event}).encode()
 
@@ -219,15 +226,16 @@ def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 def addresses_of(host: str, port: int, private: bool) -> list[str]:
-    """Return the addresses of a host (also such as 127.1 or 0x7f000001) that may be called, in the resolver's order.
+    """Return the addresses of a host that webhooks may call, in the resolver's order.
 
-    Raises AddressError if none may be called, OSError if the host cannot be found.
+    The host can also be an address in a form such as 127.1 or 0x7f000001. Raises AddressError if webhooks must not call
+    any of its addresses, or OSError if the host cannot be found.
     """
     try:
-        name = host.encode("idna").decode()  # getaddrinfo would encode it, but gevent logs the failure
+        name = host.encode("idna").decode()  # encoded here, because gevent logs an error if getaddrinfo fails to
         if not name.isprintable():
             raise UnicodeError("control characters")
-        # With a trailing dot, resolvers would look up addresses and localhost in DNS.
+        # If the trailing dot stayed, resolvers would ask DNS for IP addresses and localhost.
         infos = socket.getaddrinfo(name.removesuffix("."), port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise AddressError("not a valid host name") from None
@@ -239,7 +247,7 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
 
 
 def refusal(text: str, private: bool) -> str | None:
-    """Return why an address must not be called, or None if it may."""
+    """Return why webhooks must not call an address, or None if they may."""
     address = ip_address(text)
     address = getattr(address, "ipv4_mapped", None) or address
     if address in TRANSLATED:
@@ -254,8 +262,8 @@ def refusal(text: str, private: bool) -> str | None:
 
 
 def embedded_in(address: IPv6Address) -> list[IPv4Address]:
-    """Return the IPv4 addresses embedded in an IPv6 address, by 6to4, Teredo or NAT64 with any prefix."""
+    """Return the IPv4 addresses that an IPv6 address may contain by 6to4, Teredo, or NAT64 with any prefix length."""
     bits = int(address)
-    joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which never belong to an IPv4 address
+    joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which are never part of an IPv4 address
     words = [bits & LOW_32, *((joined >> (88 - length)) & LOW_32 for length in PREFIXES)]
     return [*map(IPv4Address, words), *(address.teredo or ())]

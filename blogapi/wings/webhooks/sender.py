@@ -1,4 +1,4 @@
-"""The webhook sender: sends due deliveries and records the results."""
+"""The webhook sender, which sends due deliveries and records the results."""
 
 import logging
 import math
@@ -19,14 +19,14 @@ from blogapi.wings.webhooks.endpoint import AttemptResult, Endpoint
 from blogapi.wings.webhooks.storage import Delivery, Event
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
-RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # between attempts
-JITTER = 0.1  # random share added to a delay, so that retries do not all arrive at once
+RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # in seconds
+JITTER = 0.1  # up to this share is added to a delay, at random, so that retries do not all arrive at once
 PACE_SECONDS = 0.004  # pause before each attempt, so that requests keep most of the CPU
-BATCH = 10  # messages of a webhook that are read together
-BATCH_SECONDS = 0.5  # after this time, the rest of a batch is read again, because the webhook may have changed
-STOP_SECONDS = 2.0  # longest wait for attempts in progress when the service stops
+BATCH = 10  # how many messages to a webhook are read together
+BATCH_SECONDS = 0.5  # after this time, the rest of a batch is read again in case the webhook has changed
+STOP_SECONDS = 2.0  # when the service stops, it waits this long for attempts in progress
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
-GONE = 410  # the status with which a receiver turns its webhook off
+GONE = 410  # with this status, a receiver turns its webhook off
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +37,12 @@ class Message(NamedTuple):
     event_id: int
     id: str
     payload: bytes | None  # None if the event is damaged
-    attempts: int  # attempts so far
+    attempts: int  # how many attempts have been made
     repeats: int
 
 
 class Sender:
-    """Sends messages one by one, in a thread per webhook. Only `deliver` and `finish` use the database."""
+    """Sends messages one by one in a thread per webhook. The threads do not use the database."""
 
     def __init__(self, service: Service):
         self.database = service.database
@@ -50,14 +50,14 @@ class Sender:
         self.config = service.config
         self.timeout = service.loop.timeout
         self.stopping = threading.Event()
-        self.wake = threading.Event()  # set when a thread ends or the service stops; the background waits for it
+        self.wake = threading.Event()  # set when a thread ends or the service stops, to wake the background work
         self.pace = threading.Lock()
-        self.sending: dict[int, threading.Thread] = {}  # threads, by webhook
+        self.sending: dict[int, threading.Thread] = {}  # threads by webhook
         self.attempts: list[dict[str, Any]] = []  # not recorded yet
-        self.sent: Counter[int] = Counter()  # number of messages, by webhook
+        self.sent: Counter[int] = Counter()  # messages sent so far, by webhook
 
     def finish(self) -> None:
-        """Start no more attempts; wait up to STOP_SECONDS for those in progress, and record their results."""
+        """Start no more attempts, wait up to STOP_SECONDS for those in progress, and record their results."""
         self.stopping.set()
         deadline = time.monotonic() + STOP_SECONDS
         for thread in self.sending.values():
@@ -65,7 +65,7 @@ class Sender:
         self.save()
 
     def deliver(self) -> None:
-        """Record the results of attempts, and start sending what is due."""
+        """Record the results of attempts, and start sending the messages that are due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first, because otherwise the same messages would be due again
         due_webhooks = list(self.database.rows(DUE_WEBHOOKS, now=self.database.now))
@@ -105,7 +105,10 @@ class Sender:
 
 
 def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
-    """Return the state after an attempt, and the time of the next one, if any. There were `attempts` before it."""
+    """Return a delivery's state after an attempt, and the time of the next attempt, if any.
+
+    `attempts` is the number of attempts before this one.
+    """
     if result.status is not None and 200 <= result.status < 300:
         return "delivered", None
     if result.status == GONE or attempts >= len(RETRIES):
@@ -115,7 +118,7 @@ def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str 
 
 
 def why_failed(message: Message, result: AttemptResult) -> str:
-    """Return why a delivery has failed for good, for the log."""
+    """Return why no further attempt is made, for the log."""
     if result.status == GONE:
         return f"status {GONE}; it is turned off"
     return f"{message.id} after {message.attempts + 1} attempts, at last {result.error or f'status {result.status}'}"
@@ -125,9 +128,10 @@ def why_failed(message: Message, result: AttemptResult) -> str:
 
 
 def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
-    """Return the next BATCH messages for a webhook to which `sent` were sent before.
+    """Return the next BATCH messages to a webhook, to which `sent` messages have been sent already.
 
-    First attempts come in the order of their events; retries and grouped events, in the order of their times.
+    Messages to be sent immediately are in the order of their events. Retries and delayed events are in the order of the
+    times at which they are due.
     """
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": BATCH}
     first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, TIMED_MESSAGES))
@@ -154,14 +158,14 @@ TIMED_MESSAGES = Compiled(_messages.where(_is_due, Delivery.next_attempt_at > ""
 
 
 def record_attempts(tx: Transaction, attempts: list[dict[str, Any]]) -> None:
-    """Record the results of attempts; 410 turns a webhook off."""
+    """Record the results of attempts. A status of 410 turns the webhook off."""
     for attempt in attempts:
         tx.defer(RECORD_ATTEMPT, **attempt)
         if attempt["status"] == GONE:
             tx.defer(TURN_OFF, **attempt)
 
 
-# If somebody asked for a redelivery during the attempt, the message is sent again whatever the result.
+# If a client has requested a redelivery during the attempt, the message is sent again, whatever the result.
 _same = Delivery.repeats == Placeholder("repeats")
 _attempted = Delivery.update(
     attempts=Delivery.attempts + 1,
@@ -171,7 +175,7 @@ _attempted = Delivery.update(
     next_attempt_at=Case(None, [(_same, Placeholder("next_attempt_at"))], ""),
 )
 _of_attempt = (Delivery.webhook_id == Placeholder("webhook_id")) & (Delivery.event_id == Placeholder("event_id"))
-_of_attempt &= Delivery.attempts == Placeholder("attempts")  # Another process may have sent it, too.
+_of_attempt &= Delivery.attempts == Placeholder("attempts")  # Another process may also have sent it.
 RECORD_ATTEMPT = Compiled(_attempted.where(_of_attempt))
 _of_url = (Webhook.id == Placeholder("webhook_id")) & (Webhook.url == Placeholder("url"))  # A new URL stays active.
 TURN_OFF = Compiled(Webhook.update(active=0).where(_of_url))

@@ -1,7 +1,8 @@
 """Webhooks, the events recorded for them, and their deliveries (a transactional outbox).
 
-A webhook keeps at most MAX_PENDING pending and MAX_FINISHED finished deliveries. Webhooks share their events. An event
-takes about 1 kB on disk, and at most 28 kB. So a webhook takes 11 MB for ordinary posts, and at most 310 MB.
+A webhook keeps at most MAX_PENDING pending and MAX_FINISHED finished deliveries. An event is stored once for all
+webhooks, and takes about 1 kB on disk, or at most 28 kB. With 11,000 deliveries, a webhook therefore takes up to 11 MB
+for ordinary posts, and never more than 310 MB.
 """
 
 import json
@@ -20,18 +21,18 @@ from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, p
 from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.models import ACTIVE_WEBHOOKS, Webhook, model
 
-# A webhook that names no events gets these.
+# The events of a webhook that was created without `events`
 DEFAULT_EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
 PROPOSED, SITE_CHANGED = "post.proposed", "site.changed"
 EVENTS = (*DEFAULT_EVENTS, PROPOSED, SITE_CHANGED)
 MAX_WEBHOOKS = 50
-MAX_LISTED = 100  # deliveries in a list
-MAX_PENDING = 10_000  # pending deliveries per webhook
-MAX_FINISHED = 1000  # finished deliveries per webhook
-MAX_PRUNED = 100  # a transaction deletes or changes at most this many deliveries; other writes run in between
-DELIVERY_TTL = timedelta(days=30)  # finished deliveries are kept this long
+MAX_LISTED = 100  # maximum number of deliveries in a list
+MAX_PENDING = 10_000  # limit for a webhook's pending deliveries
+MAX_FINISHED = 1000  # limit for a webhook's finished deliveries
+MAX_PRUNED = 100  # how many deliveries a transaction deletes or changes, so that others can write in between
+DELIVERY_TTL = timedelta(days=30)  # how long finished deliveries are kept
 INACTIVE = "active", "the webhook is inactive; set `active` to true first"
-BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # formats: Standard Webhooks, GitHub's repository_dispatch
+BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # as in Standard Webhooks and in GitHub's repository_dispatch
 SECRET_PREFIX = "whsec_"
 
 Event = model("event")
@@ -46,7 +47,7 @@ class KnownWebhook(NamedTuple):
     events: list[str]  # empty if the column is damaged
     active: bool
     created_at: str
-    header_names: list[str]  # names of its headers, whose values are never shown
+    header_names: list[str]  # the values of the headers are never shown
     after_seconds: int
     body: str  # one of BODIES
 
@@ -61,7 +62,7 @@ class KnownDelivery(NamedTuple):
     attempts: int
     last_status: int | None
     last_error: str | None
-    next_attempt_at: str | None  # "" means at once
+    next_attempt_at: str | None  # "" means immediately
 
 
 # Webhooks
@@ -87,9 +88,9 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def _names(text: str) -> list[str]:
-    """Return the items of a JSON array, or the names in an object.
+    """Return the items of a JSON array, or the names in a JSON object.
 
-    A damaged webhook has none. It stays in the list, so it can be deleted.
+    Return no items if the JSON is damaged, so that the webhook is still listed and can be deleted.
     """
     with suppress(TypeError, ValueError):
         return [*json.loads(text)]
@@ -97,7 +98,7 @@ def _names(text: str) -> list[str]:
 
 
 def add(tx: Transaction, url: str, events: list[str], secret: str = "", **options: Any) -> tuple[KnownWebhook, str]:
-    """Create a webhook; return it and its secret. Raises Rejected if there are too many."""
+    """Create a webhook. Return it and its secret. Raises Rejected if there are too many webhooks."""
     secret = secret or SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
     if tx.one(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
@@ -127,11 +128,11 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 
 
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
-    """Record events in order for the webhooks that subscribe to them. A post in `data` is stored without content."""
+    """Record events, in this order, for the webhooks that subscribe to them. A post is recorded without its content."""
     for name in types:
         if tx.active_webhooks is None:
             tx.active_webhooks = list(tx.rows(ACTIVE_WEBHOOKS))
-        quoted = f'"{name}"'  # as in the JSON array of a webhook's events
+        quoted = f'"{name}"'  # as it appears in the JSON array of a webhook's events
         receivers = [(webhook, after) for webhook, events, after in tx.active_webhooks if events and quoted in events]
         if receivers:
             _record(tx, name, data, receivers)
@@ -151,7 +152,7 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
 
 
 def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
-    """Delete the pending deliveries that the next one replaces; return when that one is due."""
+    """Delete the delayed deliveries that a new delivery replaces, and return when the new one is due."""
     waits = (Delivery.webhook_id == webhook_id) & (Delivery.state == "pending") & (Delivery.attempts == 0)
     waits &= Delivery.next_attempt_at > tx.now
     (due,) = tx.one(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
@@ -161,7 +162,7 @@ def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
 
 
 ADD_EVENT = Compiled(Event.insert(placeholders(Event, "message_id", "type", "payload", "created_at")))
-# An empty next_attempt_at means at once. A time would be wrong if the clock were set back.
+# An empty next_attempt_at means immediately. The present time would delay the delivery if the clock were then set back.
 _pending = {Delivery.state: "pending", Delivery.next_attempt_at: Placeholder("due")}
 ADD_DELIVERY = Compiled(Delivery.insert(placeholders(Delivery, "webhook_id", "event_id") | _pending))
 
@@ -180,7 +181,7 @@ def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list
 
 
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
-    """Return the subjects of a webhook's newest deliveries, by their ids: titles of posts, or tags. Skips pings."""
+    """Return the subjects (post titles or tags) of a webhook's newest deliveries by delivery id. Skips pings."""
     newest = deliveries_query.where(Delivery.webhook_id == webhook_id, Event.type != "ping").limit(limit)
     names = {}
     for message_id, payload in reader.rows(newest.select(Event.message_id, Event.payload)):
@@ -191,7 +192,7 @@ def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
 
 
 def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
-    """Return how many deliveries of a webhook are in each state."""
+    """Return the number of a webhook's deliveries by state."""
     counts = Delivery.select(Delivery.state, fn.COUNT(Delivery.event_id)).group_by(Delivery.state)
     return dict(reader.rows(counts.where(Delivery.webhook_id == webhook_id)))
 
@@ -199,7 +200,7 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
     """Record a ping for a webhook, even if it does not subscribe to `ping`. Raises DoesNotExist, Rejected.
 
-    The ping contains a sample post, whose fields people can map in tools such as Zapier and Make.
+    The ping contains a sample post, so that users of tools such as Zapier and Make can map its fields.
     """
     if not find(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
@@ -224,7 +225,10 @@ def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDeliver
 
 
 def prune(tx: Transaction, webhook_id: int) -> int:
-    """Delete some finished deliveries of a webhook beyond the limit, or older than DELIVERY_TTL; return how many."""
+    """Delete some of a webhook's finished deliveries: those over the limit, and those older than DELIVERY_TTL.
+
+    Return how many were deleted.
+    """
     finished = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state != "pending")
     surplus = finished.order_by(Delivery.event_id.desc()).offset(MAX_FINISHED).limit(MAX_PRUNED)
     is_old = Event.created_at <= earlier(tx.now, DELIVERY_TTL)
@@ -234,22 +238,22 @@ def prune(tx: Transaction, webhook_id: int) -> int:
 
 
 def drop(tx: Transaction, webhook_id: int) -> int:
-    """Mark some pending deliveries of a webhook beyond the limit as failed; return how many."""
+    """Mark some of a webhook's pending deliveries as failed if they exceed the limit. Return how many were marked."""
     pending = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state == "pending")
     surplus = tx.rows(pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING).limit(MAX_PRUNED))
-    chosen = [event_id for (event_id,) in surplus]  # Inside the UPDATE, PostgreSQL might run this for each row.
+    chosen = [event_id for (event_id,) in surplus]  # As a subquery, PostgreSQL might run this for every row.
     error = f"dropped: more than {MAX_PENDING:,} later deliveries were pending"
     failed = Delivery.update(state="failed", last_status=None, last_error=error, next_attempt_at=None)
     return tx.execute(failed.where(Delivery.webhook_id == webhook_id, Delivery.event_id.in_(chosen)))
 
 
 def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
-    """Delete deliveries, and events without deliveries; return how many."""
+    """Delete deliveries, and events that have no deliveries left. Return how many deliveries were deleted."""
     removed = list(tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id)))
     tx.execute_many(REMOVE_EVENT, [{"event_id": event_id} for (event_id,) in removed])
     return len(removed)
 
 
-_of_webhook = Delivery.webhook_id.in_(Webhook.select(Webhook.id))  # lets it use the primary key
+_of_webhook = Delivery.webhook_id.in_(Webhook.select(Webhook.id))  # makes the query use the primary key
 _of_event = Delivery.select(Delivery.event_id).where(_of_webhook, Delivery.event_id == Event.id)
 REMOVE_EVENT = Compiled(Event.delete().where(Event.id == Placeholder("event_id"), ~fn.EXISTS(_of_event)))

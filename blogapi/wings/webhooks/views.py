@@ -1,4 +1,4 @@
-"""Webhooks and their deliveries: schemas and views."""
+"""The endpoints for webhooks and their deliveries, and their schemas."""
 
 import re
 from itertools import chain
@@ -33,7 +33,7 @@ from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
 from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, KnownDelivery, KnownWebhook
 
 LOOKUP_SECONDS = 3
-DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # left out of responses
+DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # Responses leave out these values.
 MAX_HEADERS, MAX_HEADER_BYTES = 10, 4096
 MAX_AFTER = 600  # seconds
 HEADER_NAME = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.1
@@ -48,7 +48,7 @@ views = Views("webhooks", __name__)
 
 
 def check_headers(headers: dict[str, Any]) -> None:
-    """Validate a webhook's headers."""
+    """Validate a webhook's headers. Raises ValidationError."""
     if not all(isinstance(text, str) for text in headers.values()):
         raise ValidationError(NOT_HEADERS)
     if len(headers) > MAX_HEADERS or sum(map(len, chain(headers, headers.values()))) > MAX_HEADER_BYTES:
@@ -98,7 +98,7 @@ class WebhookInputSchema(InputSchema):
 
 
 class WebhookChangeSchema(WebhookInputSchema):
-    """A change to a webhook (RFC 7396): omitted fields stay."""
+    """A change to a webhook (RFC 7396): omitted fields stay as they are."""
 
     example = {"active": False}
     active = Flag(**doc("Whether events are sent. A receiver that answers 410 turns its webhook off."))
@@ -168,9 +168,9 @@ def list_webhooks(request: Request) -> Response:
     body=WebhookInputSchema(),
 )
 def create_webhook(request: Request) -> Response:
-    """Create a webhook; its secret is shown only in this answer.
+    """Create a webhook. Its secret is shown only in this response.
 
-    There can be at most 50. Private addresses are refused unless the owner allows them.
+    There can be at most 50 webhooks. Private addresses are refused unless the owner allows them.
     """
     new = load_body(request)
     check_address(request.service, new["url"])
@@ -195,9 +195,9 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
     content_types=JSON_TYPES,
 )
 def change_webhook(request: Request, webhook_id: int) -> Response:
-    """Change the fields of a webhook that the body contains.
+    """Change some fields of a webhook.
 
-    `active` turns it on or off.
+    Fields that the body omits stay as they are. `active` turns the webhook on or off.
     """
     changes = load_body(request, lambda: webhooks.find(request.database, webhook_id))
     if "url" in changes:
@@ -221,7 +221,7 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
 def ping_webhook(request: Request, webhook_id: int) -> Response:
     """Send a ping with a sample post to a webhook.
 
-    It is sent even if `ping` is not among the webhook's events, but not if the webhook is turned off.
+    The ping is sent even if the webhook's events do not include `ping`, but not if the webhook is turned off.
     """
     return json_response(request, as_json(request.database.write(webhooks.ping, webhook_id)), 202)
 
@@ -253,15 +253,15 @@ def redeliver(request: Request, webhook_id: int, delivery_id: str) -> Response:
 
 
 def as_json(known: KnownWebhook | KnownDelivery) -> dict[str, Any]:
-    """Return the JSON of a webhook or a delivery, without empty fields and default values."""
+    """Return the fields of a webhook or a delivery for a response, without empty fields and default values."""
     shown = {name: value for name, value in known._asdict().items() if value not in (None, "")} | {"id": str(known.id)}
     return {name: value for name, value in shown.items() if name not in DEFAULTS or value != DEFAULTS[name]}
 
 
 def check_address(service: Service, url: str) -> None:
-    """Raise ValidationError if webhooks must not call any address of a URL's host.
+    """Raise ValidationError if webhooks must not call any of the addresses of a URL's host.
 
-    A host that cannot be found within LOOKUP_SECONDS is accepted, because every delivery looks it up again.
+    A host that is not found within LOOKUP_SECONDS is accepted, because every delivery looks it up again.
     """
     try:
         target = urlsplit(url)
