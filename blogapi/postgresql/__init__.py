@@ -1,1 +1,1 @@
-"""PostgreSQL, the second engine."""
+"""The PostgreSQL engine."""

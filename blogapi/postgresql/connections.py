@@ -1,6 +1,6 @@
 """A pool of connections to a PostgreSQL database.
 
-They use libpq's pipeline mode directly, because psycopg's pipelines are too slow (docs/decisions.md).
+The connections use libpq's pipeline mode directly, because psycopg's own pipelines are too slow (docs/decisions.md).
 """
 
 import re
@@ -24,22 +24,23 @@ from psycopg.waiting import Wait
 from blogapi.storage.engine import NAME, Loop, Statement
 from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Unavailable
 
-MAX_PREPARED = 500  # a connection is replaced after this many prepared statements
-CONNECTION_SECONDS = 2.0  # longest wait for an idle connection
-LOOK_UP_SECONDS = 5.0  # limit for finding out whether a COMMIT succeeded if its response was lost
+MAX_PREPARED = 500  # a connection with more prepared statements is closed instead of being returned to the pool
+CONNECTION_SECONDS = 2.0  # longest wait for a place in the pool
+LOOK_UP_SECONDS = 5.0  # if the response to a COMMIT was lost, time limit for finding out whether it succeeded
 STATUS_POLL_SECONDS = 0.05
-STATEMENT_TIMEOUT_SECONDS = 2.2  # limit for a query, which other requests may be waiting for
+STATEMENT_TIMEOUT_SECONDS = 2.2  # time limit for a query, because other requests may be waiting for its connection
 LOCK_TIMEOUT_SECONDS = 2.0  # longest wait for the writer's lock
-DEFAULTS = {  # BLOGAPI_DATABASE can override these
+DEFAULTS = {  # libpq parameters, which the URL in BLOGAPI_DATABASE can override
     "application_name": "blogapi",
     "connect_timeout": "3",  # seconds
-    "target_session_attrs": "read-write",  # with several hosts, choose the one that accepts writes
-    "keepalives_idle": "2",  # seconds; a dead server is noticed within 5
+    "target_session_attrs": "read-write",  # if there are several hosts, choose the one that accepts writes
+    "keepalives_idle": "2",  # seconds; with this and the next two settings, a dead server is noticed within 5 seconds
     "keepalives_interval": "1",
     "keepalives_count": "3",
     "tcp_user_timeout": "5000",  # ms
 }
-# Without statistics, a plan could scan or sort all rows. These settings make each query use its index.
+# Settings of each session. Some of them make each query use its index: without statistics, PostgreSQL might otherwise
+# scan or sort all rows.
 SETTINGS = f"""
     SET statement_timeout = {round(1000 * STATEMENT_TIMEOUT_SECONDS)};
     SET lock_timeout = {round(1000 * LOCK_TIMEOUT_SECONDS)};
@@ -57,29 +58,30 @@ SETTINGS = f"""
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
     SELECT set_config(name, 'lz4', false) FROM pg_settings  -- much faster for large posts
     WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals);
-    SELECT repeat(' ', 65536)  -- enlarges libpq's buffer for good, so that a list arrives in one piece
+    SELECT repeat(' ', 65536)  -- enlarges libpq's buffer permanently, so that a list arrives in one piece
 """
-SESSION = "SELECT pg_backend_pid()"  # the process that serves the session
-# A failed attempt in psycopg's message about several hosts
+SESSION = "SELECT pg_backend_pid()"  # returns the id of the process that serves the session
+# Matches each failed attempt in the message that psycopg raises if there are several hosts
 ATTEMPT = re.compile(r"^- host: '(.*?)', port: '(.*?)'.* failed: (.*)$", re.MULTILINE)
 UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0"
-# SQLSTATEs of temporary failures: the query was slow, or the server is full, stopping, starting or now a standby
+# SQLSTATEs of temporary failures: the query took too long, or the server has no free connection, is stopping, is
+# starting, or has become a standby
 PASSING_STATES = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
 
 class Result(NamedTuple):
-    """A statement's rows, and how many it read or changed."""
+    """The rows that a statement returned, and how many rows it read or changed."""
 
     rows: list[tuple]
     row_count: int | None
 
 
 class NoRow(Unavailable):
-    """No row can match, because a value contains U+0000, or the key was revoked while its request was counted."""
+    """No row can match: a value contains U+0000, or the key was revoked while its request was being counted."""
 
 
 def numbered(statement: Statement) -> str:
-    """Return the text of a statement with numbered parameters ($1)."""
+    """Return the text of a statement with numbered parameters ($1, $2 and so on)."""
     names = statement.names
     if names is None:
         numbers = count(1)
@@ -97,19 +99,21 @@ class Unreachable(Unavailable):
 
 
 class PostgresConnection(psycopg.Connection):
-    """A connection that waits in the event loop, regardless of when psycopg was imported."""
+    """A connection that can wait in the event loop, even if psycopg was imported before gevent patched the library."""
 
     wait_for_socket: Callable[[int, int], int] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.adapters.register_dumper(int, Int8Dumper)  # one for all sizes, which would otherwise each be prepared
+        # Use one type for integers of all sizes. Otherwise, a statement would be prepared again for each size.
+        self.adapters.register_dumper(int, Int8Dumper)
         self._adapter = Transformer(self.adapters)
-        self.prepared: dict[tuple[str, tuple], bytes] = {}  # names of prepared statements, by text and parameter types
+        # The names of prepared statements, with the text and the parameter types of each as its key
+        self.prepared: dict[tuple[str, tuple], bytes] = {}
         self._new_names = map(b"%d".__mod__, count())
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run one of psycopg's generators, and wait for the socket in the event loop, which has a timeout."""
+        """Run a psycopg generator, and wait for the socket in the event loop. Closes the connection after a timeout."""
         if self.wait_for_socket is None:
             return super().wait(gen, *args, **kwargs)
         try:
@@ -123,7 +127,7 @@ class PostgresConnection(psycopg.Connection):
             raise psycopg.OperationalError("the server does not answer") from None
 
     def bind(self, statement: Statement, values: Mapping[str, Any]) -> tuple:
-        """Return a statement with its values encoded. Raises NoRow for text that PostgreSQL cannot store."""
+        """Return a statement with its encoded values. Raises NoRow if PostgreSQL cannot store one of them."""
         parameters = statement.values if statement.names is None else [values[name] for name in statement.names]
         try:
             dumped = self._adapter.dump_sequence(parameters, [PyFormat.AUTO] * len(parameters))
@@ -132,7 +136,10 @@ class PostgresConnection(psycopg.Connection):
         return statement, dumped, self._adapter.types, self._adapter.formats
 
     def run(self, statements: list[tuple]) -> list[Result]:
-        """Run statements in one round trip, up to the first failure. Raises NotUnique, NoRow, Busy, Unavailable."""
+        """Run statements in one round trip; return their results. The first statement that fails ends the run.
+
+        Raises NotUnique, NoRow, Busy or another Unavailable.
+        """
         known = len(self.prepared)
         try:
             self.pgconn.enter_pipeline_mode()
@@ -141,19 +148,19 @@ class PostgresConnection(psycopg.Connection):
             received = filter(None, self.wait(_fetch(self.pgconn, sum(counts))))
             try:
                 self.pgconn.exit_pipeline_mode()
-            except psycopg.OperationalError:  # The server closed the connection after a complete response.
+            except psycopg.OperationalError:  # The server sent a complete response, but then closed the connection.
                 self.close()
             return [[self._read(result) for result in islice(received, number)][-1] for number in counts]
         except psycopg.Error as error:
             while len(self.prepared) > known:
                 self.prepared.popitem()
             raise self._failure(error) from error
-        except BaseException:  # such as a MemoryError, after which the connection's state is unknown
+        except BaseException:  # After an error such as a MemoryError, the state of the connection is unknown.
             self.close()
             raise
 
     def _send(self, statement: Statement, values: list, types: tuple[int, ...], formats: list) -> int:
-        """Send a statement, preparing it on first use; return the number of results to expect."""
+        """Send a statement, and prepare it first if it is new; return the number of results to expect."""
         name = self.prepared.get((statement.text, types))
         if is_new := name is None:
             name = self.prepared[statement.text, types] = next(self._new_names)
@@ -166,7 +173,7 @@ class PostgresConnection(psycopg.Connection):
             raise error_from_result(result)
         self._adapter.set_pgresult(result)
         loaded = Result(self._adapter.load_rows(0, result.ntuples, tuple), result.command_tuples)
-        result.clear()  # It can hold megabytes.
+        result.clear()  # frees the memory at once, because it can be megabytes
         return loaded
 
     def _failure(self, error: psycopg.Error) -> Exception:
@@ -190,23 +197,23 @@ class Connections:
     def __init__(self, url: str, size: int, loop: Loop, is_limited: bool):
         try:
             parameters = DEFAULTS | conninfo_to_dict(url)
-        except psycopg.Error:  # The message may contain the password.
+        except psycopg.Error:  # Hide its message, which may contain the password.
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with libpq parameters") from None
         user, hosts, ports, database = (str(parameters.get(name, "")) for name in ("user", "host", "port", "dbname"))
-        # An unescaped @ or / in a password would make it part of the name.
+        # An unescaped @ or / in a password would make part of the password look like the host or the database name.
         if "@" in f"{hosts}{database}" or not re.fullmatch("[0-9,]*", ports):
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, %40 for @, %2F for /")
         places = zip(hosts.split(","), cycle(ports.split(",")), strict=False)
         place = ",".join(f"{host}:{port}".removesuffix(":") for host, port in places)
         self.name = f"postgresql://{user}{user and '@'}{place}/{database}"
         self._address = make_conninfo("", **parameters)
-        self._idle: list[PostgresConnection] = []  # last in, first out
+        self._idle: list[PostgresConnection] = []  # used last in, first out
         self._free = loop.semaphore(size)
         self._loop = loop
         self._settings = SETTINGS if is_limited else f"{SETTINGS}; SET statement_timeout = 0"
 
     def connect(self) -> PostgresConnection:
-        """Open a connection, in a thread because resolving a host name blocks. Raises Unavailable."""
+        """Open a connection. This uses a thread, because resolving a host name blocks. Raises Unavailable."""
         try:
             connection = self._loop.run_in_thread(self._open)
         except (psycopg.Error, OSError, UnicodeError) as error:
@@ -220,16 +227,19 @@ class Connections:
         return connection
 
     def check_sessions(self, connection: PostgresConnection) -> None:
-        """Raise Unavailable if a pooler makes connections share a session, because locks and settings belong to it."""
+        """Raise Unavailable if a pooler makes connections share a session.
+
+        Each connection needs its own session, because locks and settings belong to a session.
+        """
         session = connection.execute(SESSION).fetchone()
-        if session == (connection.info.backend_pid,):  # There is no pooler.
+        if session == (connection.info.backend_pid,):  # There is no pooler in between.
             return
         with closing(self.connect()) as other, other.transaction():
             if other.execute(SESSION).fetchone() == session or connection.execute(SESSION).fetchone() != session:
                 raise Unavailable("its pooler (PgBouncer) does not keep sessions separate: set pool_mode = session")
 
     def take(self) -> PostgresConnection:
-        """Take a connection from the pool; `give` returns it. Raises Unavailable."""
+        """Take a connection from the pool, or open one. The caller must return it with `give`. Raises Unavailable."""
         if not self._free.acquire(timeout=CONNECTION_SECONDS):
             raise Busy
         try:
@@ -239,7 +249,7 @@ class Connections:
             raise
 
     def give(self, connection: PostgresConnection) -> None:
-        """Return a connection to the pool, and roll back its open transaction."""
+        """Return a connection to the pool, and roll back its transaction if it is open."""
         try:
             if connection.pgconn.transaction_status != TransactionStatus.IDLE:
                 with suppress(psycopg.Error):
@@ -253,7 +263,7 @@ class Connections:
             self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Return whether a transaction whose COMMIT got no response was committed; None if unknown."""
+        """Return whether a transaction was committed whose COMMIT got no response; None means unknown."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
@@ -265,18 +275,18 @@ class Connections:
 
     def close(self) -> None:
         """Close all idle connections."""
-        with suppress(IndexError):  # Another thread may take the last one.
+        with suppress(IndexError):  # raised when no connection is left; another thread may have taken the last one
             while True:
                 self._idle.pop().close()
 
 
 def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
-    """Flush the pipeline; return the `count` results of its statements, then the one that ends the pipeline."""
+    """Flush the pipeline; return the `count` results of its statements and then the result that ends the pipeline."""
     yield from generators.send(pgconn)
     results = []
     for _ in range(2 * count + 1):  # libpq returns None after each statement's result.
         while pgconn.is_busy():
-            pgconn.consume_input()  # Usually, input is already there, and a wait would be slower.
+            pgconn.consume_input()  # Try this before waiting, because input has usually arrived already.
             if pgconn.is_busy():
                 yield Wait.R
                 pgconn.consume_input()
@@ -285,6 +295,9 @@ def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
 
 
 def reason(error: Exception) -> str:
-    """Return an error's message in one line, with the cause for each host. libpq never includes the password."""
+    """Return the message of an error in one line, including the cause for each host.
+
+    The messages of libpq never contain the password.
+    """
     hosts = [f"{host} port {port}: {cause}" for host, port, cause in ATTEMPT.findall(str(error))]
     return "; ".join(hosts) or str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,6 +1,7 @@
-"""PostgreSQL: the engine, its transactions, and the locks of the writer and the leader.
+"""The PostgreSQL engine: its queries and transactions, and the locks of the writer and the leader.
 
-Only one transaction at a time writes across all processes, so code that relies on SQLite's single writer works here.
+Across all processes, only one transaction writes at a time. Code that relies on the single writer of SQLite therefore
+also works here.
 """
 
 import logging
@@ -32,13 +33,13 @@ from blogapi.storage.setup import CREATED
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # advisory locks
 OLDEST = 15_00_00  # oldest supported version of PostgreSQL
-LEASE_SECONDS = 5  # a silent leader loses its lock after this time
+LEASE_SECONDS = 5  # a leader that sends no query for this long loses its lock
 log = logging.getLogger(__name__)
 BEGIN, COMMIT = Compiled("BEGIN"), Compiled("COMMIT")
 LIMIT = Compiled("SELECT set_config('lock_timeout', :limit, true)")
 LOCK = Compiled(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
-# The rate limit across several processes: the query that finds a key also counts the request. The windows follow
-# PostgreSQL's clock. If that is set back, no window begins twice.
+# The rate limit across several processes: the query that finds a key also counts the request. PostgreSQL's clock
+# determines the windows. If that clock is set back by up to one window, the current window continues.
 KEY_COLUMNS = ", ".join(KnownKey._fields)
 NOW = "floor(extract(epoch FROM clock_timestamp()))::bigint"
 WINDOW = f"{NOW} / {WINDOW_SECONDS}"
@@ -58,7 +59,7 @@ HITS_IN_WINDOW = Compiled(f"SELECT coalesce(({COUNTED}), 0), {WINDOW}, {NOW}")
 
 
 class ServerDatabase(PostgresqlDatabase):
-    """Peewee's database for a server; the engine opens its connections."""
+    """Peewee's object for the PostgreSQL database. The engine opens its connections."""
 
     def __init__(self, connections: Connections, thread_safe: bool):
         super().__init__(connections.name, prefer_psycopg3=True, thread_safe=thread_safe)
@@ -78,7 +79,7 @@ class Postgresql(Engine):
     """A PostgreSQL database and a pool of connections."""
 
     dialect = "postgresql"
-    slow_reads = 3  # other requests need connections, too
+    slow_reads = 3  # few, because other requests also need connections
     waits_cooperatively = True
     key_query = KEY_WITH_HITS
 
@@ -88,7 +89,7 @@ class Postgresql(Engine):
         database = ServerDatabase(self.connections, thread_safe=not loop.is_cooperative)
         super().__init__(self.connections.name, database, loop)
         self._wait_seconds = wait_seconds
-        self._leader: PostgresConnection | None = None  # holds the leader's lock if this process is the leader
+        self._leader: PostgresConnection | None = None  # holds the leader's lock while this process is the leader
 
     def open(self, create: bool = True, upgrade: bool = False) -> bool:
         with self._setting_up("use", create, upgrade) as (_, was_empty):
@@ -124,11 +125,11 @@ class Postgresql(Engine):
         seconds = max(wait_seconds, self._wait_seconds)
         statements: list[Query] = [BEGIN, LIMIT, LOCK, ACTIVE_WEBHOOKS]
         if seconds > LOCK_TIMEOUT_SECONDS * 0.9:
-            statements.remove(LIMIT)  # The connection already has this limit.
+            statements.remove(LIMIT)  # The session already has about this limit.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         try:
-            # A shared transaction serves several clients, so it waits for its connection as the service, not as one of
-            # them.
+            # The transaction may serve several clients, so it does not wait for a connection in the turn of one of
+            # them, but in a turn of the service (see `server.fairness`).
             connection, (*_, lock, active) = Context().run(self._run, statements, values)
         except Busy:
             return None
@@ -137,7 +138,11 @@ class Postgresql(Engine):
     def _run(
         self, queries: list[Query], values: Mapping[str, Any], retry: bool = True
     ) -> tuple[PostgresConnection, list[Result]]:
-        """Run queries on a connection, or on a new one if that was lost. The caller returns it to the pool."""
+        """Run queries on a connection from the pool; return the connection and the results.
+
+        If the connection turns out to be lost, try once more with a new one. The caller must return the connection to
+        the pool.
+        """
         connection = self.connections.take()
         try:
             return connection, connection.run([connection.bind(self.statement(query), values) for query in queries])
@@ -146,7 +151,7 @@ class Postgresql(Engine):
             self.connections.give(connection)
             if not retry:
                 raise
-        self.connections.close()  # The other connections are usually lost, too.
+        self.connections.close()  # because usually the other connections are also lost
         return self._run(queries, values, retry=False)
 
     def check(self) -> None:
@@ -154,9 +159,10 @@ class Postgresql(Engine):
             raise Unavailable("the server is a standby", RETRY_SECONDS)
 
     def is_leader(self) -> bool:
-        """Return whether this process is the leader, which sends webhooks and publishes posts. Raises Unavailable.
+        """Return whether this process is the leader, which sends webhooks and publishes due posts. Raises Unavailable.
 
-        The leader's session holds a lock and ends after LEASE_SECONDS of silence, so a frozen process loses it.
+        The leader is the process whose session holds a lock. The server ends that session after LEASE_SECONDS without a
+        query, so a process that freezes loses the lock.
         """
         try:
             if self._leader is None or self._leader.closed:
@@ -164,7 +170,7 @@ class Postgresql(Engine):
                 self._leader.execute(f"SET idle_session_timeout = '{LEASE_SECONDS}s'")
             ((is_locked,),) = self._leader.execute(f"SELECT pg_try_advisory_lock({LEADER})")
             return is_locked
-        except psycopg.Error:  # The lock ends with the connection. The next connection reports the reason.
+        except psycopg.Error:  # The lock has ended with the session. The next attempt to connect reports the reason.
             if self._leader:
                 self._leader.close()
             return False
@@ -177,7 +183,7 @@ class Postgresql(Engine):
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresContents]:
-        """Open a snapshot of the contents."""
+        """Open a snapshot of the contents during a block."""
         try:
             with closing(self.connections.connect()) as connection:
                 connection.execute(UNLIMITED)
@@ -188,7 +194,7 @@ class Postgresql(Engine):
 
     @contextmanager
     def filling(self) -> Iterator[PostgresContents]:
-        """Set up an empty database, and open it to fill it."""
+        """Set up an empty database, and open its contents during a block that fills them."""
         with self._setting_up("write", create=True) as (contents, was_empty):
             if not was_empty:
                 raise Unavailable("it is not empty")
@@ -197,7 +203,7 @@ class Postgresql(Engine):
 
     @contextmanager
     def _setting_up(self, purpose: str, create: bool, upgrade: bool = False) -> Iterator[tuple[PostgresContents, bool]]:
-        """Open a transaction that sets up or upgrades the database; yield its contents and whether it was empty."""
+        """Set up or upgrade the database in a transaction; yield the contents and whether the database was empty."""
         try:
             with closing(self.connections.connect()) as connection:
                 server = connection.info
@@ -219,12 +225,12 @@ class Postgresql(Engine):
 class PostgresTransaction(Transaction):
     """A transaction on its own connection.
 
-    Statements without a result are sent together with the next one that has a result, or with the commit, because each
-    round trip delays all other writers.
+    A statement without a result is not sent at once, but together with the next statement that has a result, or with
+    the commit. This saves round trips, each of which delays all other writers.
     """
 
     engine: Postgresql
-    changes = 0  # includes failed statements, after which the server accepts only ROLLBACK
+    changes = 0  # also counts failed statements, because after one of them the server accepts only ROLLBACK
 
     def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Result, active: Result):
         super().__init__(engine, clock)
@@ -249,7 +255,7 @@ class PostgresTransaction(Transaction):
     def insert(self, query: Query, **values: Any) -> int:
         self.changes += 1
         statement = self.engine.statement(query)
-        if " RETURNING " not in statement.text:  # Peewee adds it if the model was bound when the query was built.
+        if " RETURNING " not in statement.text:  # Peewee adds it only if the model was bound when the query was built.
             statement = statement._replace(text=f"{statement.text} RETURNING id")
         return self._run(statement, values).rows[0][0]
 
@@ -267,7 +273,7 @@ class PostgresTransaction(Transaction):
         except Unavailable as error:
             if not self._connection.closed:
                 raise
-            # The response was lost: find out the result before answering any client.
+            # The response was lost: find out whether the commit succeeded before any client gets an answer.
             committed = self.engine.connections.committed(self._id)
             if not committed:
                 raise Unavailable(error, RETRY_SECONDS, maybe_changed=committed is None) from error
@@ -280,7 +286,7 @@ class PostgresTransaction(Transaction):
         self.engine.connections.give(self._connection)
 
     def _run(self, statement: Statement, values: Mapping[str, Any]) -> Result:
-        """Run the deferred statements and this one in one round trip; return its result."""
+        """Run the deferred statements and then this statement in one round trip; return the result of this one."""
         statements = [*self._waiting, self._connection.bind(statement, values)]
         self._waiting.clear()
         try:

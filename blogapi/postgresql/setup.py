@@ -9,7 +9,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import FOREIGN, STATEMENT_END, Contents, section
 
 OWN_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-# PostgreSQL's equivalents of SQLite's keywords. COLLATE "C" sorts by bytes, as SQLite does.
+# The equivalents in PostgreSQL of keywords in schema.sql. COLLATE "C" sorts by bytes, as SQLite does.
 TRANSLATED = {
     " AUTOINCREMENT": "",
     " STRICT, WITHOUT ROWID": "",
@@ -18,13 +18,14 @@ TRANSLATED = {
     "INTEGER": "bigint",
     "BLOB": "bytea",
 }
-FETCHED_ROWS = 20  # rows in memory at a time during a copy; a post can be 4 MB
+FETCHED_ROWS = 20  # a copy holds this many rows in memory at a time; each can be a post of 4 MB
 
 
 class PostgresContents(Contents):
-    """A PostgreSQL database, over a connection with an open transaction."""
+    """The contents of a PostgreSQL database, accessed over a connection with an open transaction."""
 
-    # Not information_schema, which hides what this user has no rights to, as if the database were empty.
+    # This does not read information_schema, which hides tables that this user has no rights to. The database would then
+    # seem to be empty.
     find_tables = (
         "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v')"
     )

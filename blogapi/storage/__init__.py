@@ -1,1 +1,1 @@
-"""Storage: the database, its tables, and the operations on them, without HTTP."""
+"""The storage: the database, its tables, and the operations on them, independent of HTTP."""

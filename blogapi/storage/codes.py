@@ -1,10 +1,11 @@
-"""The meaning of SQLite's error codes."""
+"""The meanings of SQLite's error codes."""
 
 import sqlite3
 
-# After these errors, SQLite's cached pages may be wrong.
+# After these errors, the pages that SQLite has cached may be wrong.
 DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
-# These errors concern the file, the disk or the connection, and so every operation. Others concern one statement.
+# These errors concern the file, the disk or the connection, so they affect every operation. All other errors concern a
+# single statement.
 FATAL = DISTRUSTED | {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -15,7 +16,7 @@ FATAL = DISTRUSTED | {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
-PASSING_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM}  # worth a retry
+PASSING_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM}  # a retry may succeed
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 REMEDIES = {
     sqlite3.SQLITE_CORRUPT: "; restore a backup",
@@ -26,7 +27,7 @@ ERRORS = (sqlite3.Error, MemoryError)  # sqlite3 raises SQLITE_NOMEM as a Memory
 
 
 def code_of(error: BaseException | None) -> int:
-    """Return the primary result code of a SQLite error, or 0."""
+    """Return the primary result code of a SQLite error, or 0 for any other error."""
     if isinstance(error, MemoryError):
         return sqlite3.SQLITE_NOMEM
     return getattr(error, "sqlite_errorcode", 0) & 0xFF

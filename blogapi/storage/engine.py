@@ -1,4 +1,4 @@
-"""The interface of an engine: its queries and transactions, and how it waits."""
+"""The interface that each engine implements: queries, transactions, and how to wait."""
 
 import re
 import threading
@@ -17,15 +17,15 @@ from blogapi.storage.errors import DoesNotExist
 
 T = TypeVar("T")
 Clock = Callable[[], float]
-MAX_LAST = 64 * 1024  # characters in the statements of `defer_last` at a time, whose indexing takes 10 ms
-NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a placeholder in SQL text; "::" is PostgreSQL's cast
+MAX_LAST = 64 * 1024  # `defer_last` collects statements with about this many characters; indexing them takes 10 ms
+NAME = re.compile(r"(?<!:):([a-z]\w*)")  # matches a placeholder in SQL text, but not PostgreSQL's cast "::"
 
 
-# Queries: Peewee compiles each one whenever it runs, but a `Compiled` query only once
+# Queries: an ordinary Peewee query is compiled each time it runs, and a `Compiled` query only once
 
 
 class Placeholder(ColumnBase):
-    """A placeholder for a value in a compiled query; in SQL text, it is `:name`."""
+    """A placeholder for a value in a `Compiled` query. SQL text contains `:name` instead."""
 
     def __init__(self, name: str):
         super().__init__()
@@ -36,12 +36,12 @@ class Placeholder(ColumnBase):
 
 
 def placeholders(model: type[Model], *names: str) -> dict[Field, Placeholder]:
-    """Return a placeholder for each field of a model, or for those named, for an INSERT or UPDATE."""
+    """Return placeholders for an INSERT or UPDATE: one for each field of a model, or only for the fields in `names`."""
     return {field: Placeholder(field.name) for field in model._meta.sorted_fields if not names or field.name in names}
 
 
 class AsBytes(ColumnBase):
-    """A text column as its stored UTF-8 bytes, without decoding."""
+    """A text column that is read as the stored UTF-8 bytes, without decoding."""
 
     def __init__(self, text: Node):
         super().__init__()
@@ -53,9 +53,9 @@ class AsBytes(ColumnBase):
 
 
 class Compiled:
-    """A query that is compiled only once: constants become literals, and variables are placeholders.
+    """A query that is compiled only once. Its constants become literals, and its variables must be placeholders.
 
-    It is a Peewee query or SQL text. Pass `sqlite=…, postgresql=…` if the engines differ.
+    The query is a Peewee query or SQL text. Pass `sqlite=…, postgresql=…` if the engines need different queries.
     """
 
     def __init__(self, query: Node | str = "", **of_dialects: Node | str):
@@ -72,7 +72,7 @@ Query = Compiled | Node
 
 
 class Statement(NamedTuple):
-    """The text of a query, with the names of its parameters in order or, unless it is `Compiled`, their values."""
+    """The text of a query with its parameters: their names in order if it is `Compiled`, otherwise their values."""
 
     text: str
     names: list[str] | None
@@ -83,24 +83,24 @@ class Statement(NamedTuple):
 
 
 class Loop:
-    """How to wait in a process that is allowed to block (the default). Our server overrides it in `server.threads`."""
+    """How to wait in a process that is allowed to block (the default). Our server uses `server.threads.EventLoop`."""
 
-    is_cooperative = False  # whether requests share one thread, and waiting lets others run
-    wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events that occurred
+    is_cooperative = False  # whether all requests share one thread, and a request that waits lets others run
+    wait_for_socket: Callable[[int, int], int] | None = None  # (file, events) -> the events that occurred
 
     def semaphore(self, size: int) -> Any:
-        """Return a semaphore. Our server's serves clients round-robin."""
+        """Return a semaphore. The one in our server serves clients round-robin."""
         return threading.Semaphore(size)
 
     def timeout(self, seconds: float) -> AbstractContextManager:
-        """Return a context manager. Our server's raises TimeoutError if its block takes longer."""
+        """Return a context manager. The one in our server raises TimeoutError if its block takes longer."""
         return nullcontext()
 
     def run_in_thread(self, function: Callable[[], T], *, in_background: bool = False) -> T:
         """Run a function and return its result. Our server runs it in a thread of the operating system.
 
-        With `in_background`, it runs at a lower priority than requests and must hold no lock. Raises Unavailable if no
-        thread can be started.
+        With `in_background`, the function runs at a lower priority than requests, so it must not hold a lock that
+        requests need. Raises Unavailable if no thread can be started.
         """
         return function()
 
@@ -116,11 +116,11 @@ BLOCKING = Loop()
 
 
 class Hits(NamedTuple):
-    """How many requests a key has sent in a window of the rate limit."""
+    """The number of requests that a key has sent in the current window of the rate limit."""
 
     hits: int
-    window: int  # number of the window
-    now: int  # Unix time
+    window: int  # number of the window: the Unix time of its start divided by WINDOW_SECONDS
+    now: int  # the current Unix time
 
 
 class Engine(ABC):
@@ -129,18 +129,18 @@ class Engine(ABC):
     dialect: str  # name of the SQL dialect
     slow_reads: int  # at most this many slow reads run at a time
     waits_cooperatively: bool  # whether other requests run while this one waits for the database
-    key_query: Compiled | None = None  # finds a key and counts the request, if several processes share the rate limit
-    folder: Path | None = None  # for uploads while they arrive; None means the system's temporary folder
-    write_failed = False  # whether the last write failed; only SQLite sets it
+    key_query: Compiled | None = None  # query that finds a key and also counts the request, if processes share a limit
+    folder: Path | None = None  # where to store uploads while they arrive; None means the system's temporary folder
+    write_failed = False  # whether the last write failed; set only on SQLite
 
     def __init__(self, name: str, database: peewee.Database, loop: Loop):
-        self.name = name  # path of the file, or URL without its password
+        self.name = name  # path of the database file, or the database URL without its password
         self.peewee_db = database
         self.loop = loop
         self._statements: dict[Compiled, Statement] = {}
 
     def statement(self, query: Query) -> Statement:
-        """Compile a query, unless it is `Compiled` and known."""
+        """Return a query as a Statement. A `Compiled` query is compiled only on its first use."""
         if type(query) is not Compiled:
             text, values = self.peewee_db.get_sql_context().sql(query).query()
             return Statement(text, None, values)
@@ -153,14 +153,14 @@ class Engine(ABC):
 
     @abstractmethod
     def open(self, create: bool = True, upgrade: bool = False) -> bool:
-        """Connect, and set up a missing or empty database if `create` is true; return whether it was set up.
+        """Connect to the database; return whether it was newly set up.
 
-        With `create` or `upgrade`, an older database is upgraded.
+        With `create`, set up a missing or empty database. With `create` or `upgrade`, upgrade an older one.
         """
 
     @abstractmethod
     def another(self, wait_seconds: float) -> Self:
-        """Return an engine with its own connection, for another thread; it waits up to `wait_seconds` for a lock."""
+        """Return another engine with its own connection, for a thread. It waits up to `wait_seconds` for a lock."""
 
     @abstractmethod
     def close(self) -> None:
@@ -172,53 +172,56 @@ class Engine(ABC):
 
     @abstractmethod
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
-        """Run a query; yield its rows. May raise after some rows."""
+        """Run a query; yield its rows. May fail after it has yielded some rows."""
 
     def hits(self, digest: bytes) -> Hits | None:
-        """Return a key's Hits without counting this request, or None if the engine does not count."""
+        """Return the Hits of a key without counting this request, or None if the engine does not count requests."""
         return None
 
     @abstractmethod
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "Transaction | None":
         """Begin a write transaction; return None if the lock is taken.
 
-        PostgreSQL waits up to `wait_seconds` for the lock. SQLite does not wait: the caller retries.
+        PostgreSQL waits up to `wait_seconds` for the lock. SQLite does not wait, so the caller must retry.
         """
 
     def limited(self, goes_on: Callable[[], bool]) -> AbstractContextManager[None]:
-        """Give a block of queries one snapshot on SQLite, and interrupt them once `goes_on` returns False.
+        """Run the queries of a block on one snapshot, and interrupt them once `goes_on` returns False.
 
-        PostgreSQL does nothing here, because its server ends slow queries.
+        This has no effect on PostgreSQL, whose server ends slow queries.
         """
         return nullcontext()
 
     def shrink(self) -> None:
-        """Free the disk space that a large transaction has used; PostgreSQL does this by itself."""
+        """Free the disk space that a large transaction has used. PostgreSQL does this by itself."""
         return
 
     def reserve(self) -> None:
-        """Keep some disk space for `freeing`, if the database is a file."""
+        """If the database is a file, reserve some disk space for `freeing`."""
         return
 
     def freeing(self) -> AbstractContextManager[None]:
-        """Use the reserved disk space in a block that frees more."""
+        """Make the reserved disk space available to a block that frees more space."""
         return nullcontext()
 
     @abstractmethod
     def check(self) -> None:
-        """Raise Unavailable if the database cannot be read, or is known to refuse writes."""
+        """Raise Unavailable if the database cannot be read, or if it is clear that writes would fail."""
 
     @abstractmethod
     def is_leader(self) -> bool:
-        """Return whether this process is the one that sends webhooks and publishes posts."""
+        """Return whether this process is the leader, which sends webhooks and publishes due posts."""
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of the database on disk (`database_size`), and of a file's `wal` and `disk_free`."""
+        """Return the size of the database on disk in bytes, as `database_size`.
+
+        For a database file, also return the size of its -wal as `wal` and the free disk space as `disk_free`.
+        """
 
 
 class Reader:
-    """Runs read queries; both the database and a transaction are readers."""
+    """Runs read queries. Both the database and a transaction are readers."""
 
     def __init__(self, engine: Engine, clock: Clock):
         self.engine = engine
@@ -239,34 +242,37 @@ class Reader:
         return self.engine.row(query, values)
 
     def get(self, kind: str, query: Query, **values: Any) -> tuple:
-        """Run a query for something of this kind; return the first row. Raises DoesNotExist, Unavailable."""
+        """Run a query; return its first row. Raises Unavailable, or DoesNotExist(kind) if there is none."""
         row = self.row(query, **values)
         if row is None:
             raise DoesNotExist(kind)
         return row
 
     def one(self, query: Query, **values: Any) -> tuple:
-        """Run a query that always returns a row; return the first. Raises Unavailable."""
+        """Run a query that always has a result; return its first row. Raises Unavailable."""
         row = self.row(query, **values)
         assert row is not None
         return row
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
-        """Run a query with the values of its placeholders; yield its rows. Raises Unavailable, even after some rows."""
+        """Run a query with the values of its placeholders; yield its rows.
+
+        Raises Unavailable, possibly after it has yielded some rows.
+        """
         return self.engine.rows(query, values)
 
 
 class Transaction(Reader, ABC):
     """Runs the queries of operations atomically. An operation must not yield to the event loop.
 
-    Its clock stops when the lock is acquired. With `may_be_slow`, it runs in a thread and may take longer than 100 ms.
-    With `keeps_history`, a change keeps the version it replaces. Raises NotUnique for a unique constraint, else
-    Unavailable.
+    The clock of a transaction stops when it acquires the lock. If `may_be_slow` is true, the transaction has only one
+    operation, which may take longer than 100 ms. If `keeps_history` is true, a change to a post keeps the version that
+    it replaces. The methods raise Unavailable, or NotUnique if a row violates a unique constraint.
     """
 
     may_be_slow = False
     keeps_history = True
-    active_webhooks: list[tuple] | None = None  # rows of ACTIVE_WEBHOOKS, cached until an `execute`
+    active_webhooks: list[tuple] | None = None  # the rows of ACTIVE_WEBHOOKS, cached until the next `execute`
 
     def __init__(self, engine: Engine, clock: Clock):
         now = clock()
@@ -277,11 +283,11 @@ class Transaction(Reader, ABC):
     @property
     @abstractmethod
     def changes(self) -> int:
-        """A number that grows with every change."""
+        """A number that increases with every change."""
 
     @abstractmethod
     def execute(self, query: Query, **values: Any) -> int:
-        """Run a statement; return the number of changed rows."""
+        """Run a statement; return the number of rows that it changed."""
 
     @abstractmethod
     def insert(self, query: Query, **values: Any) -> int:
@@ -289,16 +295,16 @@ class Transaction(Reader, ABC):
 
     @abstractmethod
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement for each of `rows`, no later than the next statement that returns a result."""
+        """Run a statement for each of `rows`, possibly only together with the next statement that returns a result."""
 
     def defer(self, query: Query, **values: Any) -> None:
-        """Run a statement without a result, no later than the next one that returns a result."""
+        """Run a statement without a result, possibly only together with the next statement that returns a result."""
         self.execute_many(query, [values])
 
     def defer_last(self, key: tuple[int, ...], query: Query, **values: Any) -> None:
-        """Run a statement at the end of the transaction, in the order of keys; a later one with its key replaces it.
+        """Run a statement at the end of the transaction, unless a later call with the same key replaces it.
 
-        PostgreSQL runs each statement in turn.
+        These statements run in the order of their keys. PostgreSQL runs every statement in the order of the calls.
         """
         self._last[key] = query, values
         self._last_count += 1
@@ -307,7 +313,7 @@ class Transaction(Reader, ABC):
             self.run_last()
 
     def run_last(self) -> None:
-        """Run the statements of `defer_last` so far."""
+        """Run the statements that `defer_last` has collected so far."""
         for _, (query, values) in sorted(self._last.items()):
             self.defer(query, **values)
         self._last.clear()
@@ -323,4 +329,4 @@ class Transaction(Reader, ABC):
 
     @abstractmethod
     def is_fatal(self, error: Exception) -> bool:
-        """Return whether an error concerns the whole database, not just the operation that raised it."""
+        """Return whether an error affects the whole transaction, not only the operation that raised it."""

@@ -1,4 +1,4 @@
-"""Storage of API keys."""
+"""The storage of API keys."""
 
 import hashlib
 import re
@@ -14,9 +14,9 @@ KEY_PATTERN = f"{PREFIX}[A-Za-z0-9_-]{{43}}"  # 256 bits in URL-safe base64
 KEY_LENGTH = 48  # characters
 MAX_NAME_LENGTH = 100
 WINDOW_SECONDS = 60  # length of a rate-limit window
-READ_SCOPES = (FULL, READ_ONLY, DRAFTS_ONLY)  # scopes for operations that reveal unpublished posts
-WRITE_SCOPES = (FULL, DRAFTS_ONLY)  # scopes for operations that write posts; `effects.check_permitted` checks each post
-# What the operations do, by the scopes of the keys that may use them
+READ_SCOPES = (FULL, READ_ONLY, DRAFTS_ONLY)  # scopes that allow operations which reveal unpublished posts
+WRITE_SCOPES = (FULL, DRAFTS_ONLY)  # scopes that allow operations which write posts; see also `effects.check_permitted`
+# Descriptions of the operations that each set of scopes allows
 PERMISSIONS = {
     SCOPES: "read {posts} and their tags",
     READ_SCOPES: "read their history, the trash, images and metrics",
@@ -37,23 +37,26 @@ class KnownKey(NamedTuple):
 
 
 def may(scope: str) -> str:
-    """Return what a key with a scope may do, in words."""
+    """Describe what a key with this scope may do."""
     allowed = "; ".join(words for scopes, words in PERMISSIONS.items() if scope in scopes)
     return allowed.format(posts="published posts" if scope == PUBLISHED_ONLY else "posts")
 
 
 def new_key() -> str:
-    """Return a new key: the prefix and 256 random bits in URL-safe base64, 43 characters."""
+    """Return a new key: the prefix, and 256 random bits as 43 characters in URL-safe base64."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def digest_of(text: str) -> bytes:
-    """Return the SHA-256 of a key, or of its name. Keys are random, so the hash needs no salt and may be fast."""
+    """Return the SHA-256 of a key, or of its name.
+
+    Because keys are random, neither a salt nor a slow hash function would make the stored hashes safer.
+    """
     return hashlib.sha256(text.encode()).digest()
 
 
 def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
-    """Return the key with this SHA-256 and, if the engine counts them, its hits; None if there is no such key."""
+    """Return the key with this SHA-256, and its hits if the engine counts them; return None if there is no such key."""
     row = reader.row(reader.engine.key_query or KEY_WITH_DIGEST, digest=digest)
     count = len(KEY_COLUMNS)
     return row and (KnownKey._make(row[:count]), Hits._make(row[count:]) if row[count:] else None)
@@ -64,33 +67,33 @@ KEY_WITH_DIGEST = Compiled(ApiKey.select(*KEY_COLUMNS).where(ApiKey.digest == Pl
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:
-    """Set the day of the key's last use to today."""
+    """Set the date on which a key was last used to today."""
     tx.execute(ApiKey.update(last_used_on=tx.now[:10]).where(ApiKey.digest == digest))
 
 
 def listing(reader: Reader, limit: int | None = None, after: str = "") -> list[KnownKey]:
-    """Return at most `limit` keys in order of name, starting after `after`."""
+    """Return at most `limit` keys, sorted by name, starting after the name `after`."""
     query = ApiKey.select(*KEY_COLUMNS).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
     return list(map(KnownKey._make, reader.rows(query)))
 
 
 def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
-    """Store a key. Raises BadKeyName as `check_free` does."""
+    """Store a key under a name. Raises BadKeyName if the name is invalid or taken."""
     check_free(tx, name)
     tx.execute(ApiKey.insert(name=name, digest=digest_of(key), last_four=key[-4:], created_at=tx.now, scope=scope))
 
 
 def replace(tx: Transaction, name: str, key: str) -> None:
-    """Replace the key with this name and keep its scope. Raises BadKeyName for an unknown name."""
+    """Replace the key with this name, and keep its scope. Raises BadKeyName if no key has this name."""
     check_known(tx, name)
     new = {"digest": digest_of(key), "last_four": key[-4:], "created_at": tx.now, "last_used_on": None}
     tx.execute(ApiKey.update(new).where(ApiKey.name == name))
 
 
 def remove(tx: Transaction, name: str) -> None:
-    """Remove the key with this name and its Idempotency-Keys. Raises BadKeyName for an unknown name.
+    """Remove the key with this name, and its Idempotency-Keys. Raises BadKeyName if no key has this name.
 
-    A new key with the same name must not receive this one's answers.
+    If the Idempotency-Keys stayed, a new key with the same name could receive answers to requests of this one.
     """
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))
@@ -118,7 +121,7 @@ def check_known(reader: Reader, name: str) -> None:
 
 
 def check_not_secret(name: str) -> None:
-    """Raise BadKeyName for a key in place of its name, without repeating it."""
+    """Raise BadKeyName if the name contains an API key. The message does not repeat it."""
     if re.search(KEY_PATTERN, name):
         raise BadKeyName("this is an API key, not the name of one; blogapi keys list shows the names")
 

@@ -1,4 +1,4 @@
-"""Peewee models, built from schema.sql, of the core's tables and of tables that several wings share."""
+"""Peewee models, built from schema.sql: those of the core's tables, and those that several wings share."""
 
 import re
 from typing import Any, NamedTuple
@@ -10,13 +10,16 @@ from blogapi.storage.setup import SCHEMA
 
 FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"
 SCOPES = (FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY)
-# Authors of changes made without a key; only 1.1 wrote "autosave"
+# The authors of changes that are made without a key. Only version 1.1 wrote "autosave".
 AUTHORS = ("settings", "autosave", "import", "rebase", "undo")
 MAX_ID = 2**63 - 1
 
 
 class Author(NamedTuple):
-    """Who makes a change, for the history: the name of a key, or one of AUTHORS. Only keys can be drafts-only."""
+    """The author of a change, as recorded in the history: the name of a key, or one of AUTHORS.
+
+    `drafts_only` tells whether it is a key that may only write drafts.
+    """
 
     name: str
     drafts_only: bool = False
@@ -29,15 +32,15 @@ class BaseModel(Model):
 
 DEFINITIONS = dict(re.findall(r"^CREATE TABLE (\w+) \(\n(.*?)^\)", SCHEMA, re.MULTILINE | re.DOTALL))
 COLUMN = re.compile(r"    (\w+) (TEXT|INTEGER|BLOB)\b( NOT NULL)?( PRIMARY KEY)?( UNIQUE)?")
-KEY = re.compile(r"    PRIMARY KEY \((.+)\)")  # a key of several columns
+KEY = re.compile(r"    PRIMARY KEY \((.+)\)")  # a primary key of several columns
 FIELD_TYPES = {"TEXT": TextField, "INTEGER": IntegerField, "BLOB": BlobField}
 
 
 def model(table: str) -> Any:
-    """Build the Peewee model of a table from its definition in schema.sql, where each column has a line.
+    """Build the Peewee model of a table from its definition in schema.sql, where each column has its own line.
 
-    A line has the name, TEXT, INTEGER or BLOB, then NOT NULL, PRIMARY KEY and UNIQUE where they apply, in this order.
-    So the table `former_slug` becomes
+    A line consists of the name, the type (TEXT, INTEGER or BLOB), and then NOT NULL, PRIMARY KEY and UNIQUE in this
+    order, as far as they apply. For example, the table `former_slug` becomes
 
         class FormerSlug(BaseModel):
             slug = TextField(primary_key=True)
@@ -72,5 +75,5 @@ Purge = model("purge")
 Webhook = model("webhook")
 
 DOCUMENT = AsBytes(Post.document)
-# Every change reads these, so PostgreSQL fetches them together with the lock.
+# Every change to a post reads these rows, so PostgreSQL fetches them in the same round trip as the lock.
 ACTIVE_WEBHOOKS = Compiled(Webhook.select(Webhook.id, Webhook.events, Webhook.after_seconds).where(Webhook.active == 1))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-RESERVED_BYTES = 4 * 1024 * 1024  # enough for the checkpoint before a deletion
+RESERVED_BYTES = 4 * 1024 * 1024  # enough for the checkpoint that precedes a deletion
 ROOM_BYTES = 2 * 1024 * 1024  # left free for other programs
 CHUNK_BYTES = 64 * 1024
 

@@ -1,4 +1,4 @@
-"""Setting up, upgrading and copying databases: what both engines share, and SQLite's part."""
+"""Setting up, upgrading and copying databases: the part for both engines, and the part for SQLite."""
 
 import os
 import re
@@ -16,17 +16,17 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION, Execute, upgrade_from
 
 SCHEMA = (Path(__file__).resolve().parent.parent / "schema.sql").read_text(encoding="utf-8")
-# What defines a word: the Unicode tables, and the version of wings/search/words.py
+# Identifies the rules that split posts into words: the versions of the Unicode tables and of wings/search/words.py
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 4"
-APPLICATION_ID = 0x626C6F67  # as in schema.sql
+APPLICATION_ID = 0x626C6F67  # the same as in schema.sql
 STATEMENT_END = re.compile(r"\n\n|(?<=;)\n(?!END)")
-SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # the heading of the statements for one engine
+SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # the heading above the statements for one engine
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
-# A statement that sets up SQLite's index
+# Matches the statements that set up the search index on SQLite
 INDEX_SETUP = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) search ")
-# Marks all posts as not indexed; the running service indexes them
+# Marks all posts as not indexed. The running service then indexes them.
 REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
-# Fills the tables that are derived from others
+# Statements that fill the tables which are derived from other tables
 FILL = (
     "INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image)",
     "INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1",
@@ -53,41 +53,44 @@ NO_FTS5 = (
 
 
 def section(text: str, engine: str) -> tuple[str, str]:
-    """Split a SQL file into the statements for both engines and those for this engine only."""
+    """Split the text of a SQL file into the statements for both engines and those only for the given engine."""
     shared, *others = SECTION.split(text)
     return shared, dict(zip(others[::2], others[1::2], strict=True)).get(engine, "")
 
 
 class Contents(ABC):
-    """A database of any version, to set up, upgrade or copy. Each engine has a subclass."""
+    """A database of any version that is to be set up, upgraded or copied. Each engine has a subclass."""
 
     execute: Execute
-    last_ids: dict[str, int]  # the highest id ever used in each table; new ids follow it
-    # Queries for the names of tables and views, and for the UNICODE that all words were indexed with
+    last_ids: dict[str, int]  # the highest id that was ever used in each table; new ids continue from it
+    # Queries for the names of tables and views, and for the UNICODE with which all words were indexed
     find_tables: str
     find_unicode: str
-    # Statements that store the version of the tables ({}) and UNICODE (?)
+    # Statements that store the version of the tables ({}) and the UNICODE of the index (?)
     store_version: str
     store_unicode: str
 
     @abstractmethod
     def version(self) -> int:
-        """Return the version of its tables, or 0 if it is empty. Raises Unavailable if they are another program's."""
+        """Return the version of the tables, or 0 if the database is empty.
+
+        Raises Unavailable if the tables belong to another program.
+        """
 
     @abstractmethod
     def statements(self, text: str) -> list[str]:
-        """Return the statements in a SQL file, in this engine's SQL."""
+        """Return the statements in the text of a SQL file, translated for this engine."""
 
     @abstractmethod
     def clear_index(self) -> None:
-        """Remove all words and the UNICODE from the search index."""
+        """Remove all words from the search index, and the stored UNICODE."""
 
     @abstractmethod
     def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
         """Add rows to a table."""
 
     def rows(self, query: str) -> Iterable[tuple]:
-        """Run a query; yield its rows, keeping a few in memory."""
+        """Run a query; yield its rows, holding only a few in memory at a time."""
         return self.execute(query)
 
     def schema(self) -> list[str]:
@@ -95,7 +98,7 @@ class Contents(ABC):
         return self.statements(SCHEMA)
 
     def tables(self) -> set[str]:
-        """Return the names of its tables and views."""
+        """Return the names of the tables and views in the database."""
         return {name for (name,) in self.execute(self.find_tables)}
 
     def columns(self, table: str) -> list[str]:
@@ -103,9 +106,10 @@ class Contents(ABC):
         return [name for name, *_ in self.execute(f"SELECT * FROM {table} LIMIT 0").description]
 
     def set_up(self, create: bool, upgrade: bool = False) -> bool:
-        """Set up an empty database or upgrade an old one, and have all posts indexed again if UNICODE has changed.
+        """Set up an empty database, or upgrade an old one; return whether the database was empty.
 
-        Return whether it was empty. PostgreSQL's engine holds a lock meanwhile. Raises Unavailable like `is_current`.
+        If UNICODE has changed, also have all posts indexed again. The caller must keep other processes from doing the
+        same at the same time. Raises Unavailable in the same cases as `is_current`.
         """
         if self.is_current(create, upgrade):
             return False
@@ -126,15 +130,15 @@ class Contents(ABC):
         return not version
 
     def is_current(self, create: bool, upgrade: bool) -> bool:
-        """Return whether it needs no change.
+        """Return whether the database is set up and up to date.
 
-        Raises Unavailable if it is not ours, is newer, is empty without `create`, or is old without `create` or
-        `upgrade`.
+        Raises Unavailable if it belongs to another program or is newer than this program, if it is empty and `create`
+        is false, or if it is old and both `create` and `upgrade` are false.
         """
         version = self.version()
         if not version and not create:
             raise Unavailable(EMPTY)
-        if version and "name" not in self.columns("post_tag"):  # versions 1 to 5 of development
+        if version and "name" not in self.columns("post_tag"):  # true of versions 1 to 5 before 1.0.0
             raise Unavailable(UNRELEASED)
         if version > VERSION:
             raise Unavailable(NEWER.format(version))
@@ -153,14 +157,14 @@ class Contents(ABC):
             raise Unavailable(INCOMPLETE.format(version, min(missing)))
 
     def complete(self, version: int) -> None:
-        """Complete the tables after a database of this version was copied into them."""
+        """Complete the contents of the tables after a database of this version was copied into them."""
         for statement in FILL:
             self.execute(statement)
-        upgrade_from(version, self.execute, lambda text: ())  # The tables are already those of today.
+        upgrade_from(version, self.execute, lambda text: ())  # runs no SQL files: the tables are already up to date
 
 
 class SqliteContents(Contents):
-    """A SQLite database, over a connection in autocommit mode."""
+    """The contents of a SQLite database, accessed over a connection in autocommit mode."""
 
     find_tables = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
     find_unicode = "SELECT unicode FROM search_made"
@@ -181,7 +185,7 @@ class SqliteContents(Contents):
     @property
     def last_ids(self) -> dict[str, int]:
         ids = dict(self.execute("SELECT name, seq FROM sqlite_sequence"))
-        if "post" not in ids:  # since version 5
+        if "post" not in ids:  # true since version 5 of the tables
             ids["post"] = self.execute("SELECT greatest_id FROM deleted_post").fetchone()[0]
         return ids | {"post": max(ids["post"], *self.execute("SELECT ifnull(max(id), 0) FROM post").fetchone())}
 
@@ -195,10 +199,10 @@ class SqliteContents(Contents):
         return STATEMENT_END.split("".join(section(text, "SQLite")).strip())
 
     def set_up(self, create: bool, upgrade: bool = False) -> bool:
-        if self.is_current(create, upgrade):  # without the lock, which a server may hold
+        if self.is_current(create, upgrade):  # checked before taking the lock, because a server may hold it
             return False
         self.execute("BEGIN IMMEDIATE")
-        with self.connection:  # commits, or rolls back
+        with self.connection:  # commits, or rolls back after an error
             return super().set_up(create, upgrade)
 
     def clear_index(self) -> None:
@@ -213,7 +217,7 @@ class SqliteContents(Contents):
 
 
 def check_sqlite() -> None:
-    """Raise Unavailable if the SQLite of this Python cannot search."""
+    """Raise Unavailable if this Python's SQLite lacks FTS5, which the search needs."""
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.execute("SELECT fts5_source_id()")

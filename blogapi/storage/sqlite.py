@@ -1,4 +1,4 @@
-"""The SQLite engine: a database file, its connection, its transactions and its errors."""
+"""The SQLite engine: the database file, its connection, its transactions and its errors."""
 
 import logging
 import os
@@ -19,22 +19,22 @@ from blogapi.storage.models import BaseModel
 from blogapi.storage.reserve import Reserve
 from blogapi.storage.setup import CREATED, MISSING, SqliteContents, check_sqlite
 
-MAX_WAL = 16 * 1024 * 1024  # bytes; a larger -wal is truncated to this when it restarts
+MAX_WAL = 16 * 1024 * 1024  # a larger -wal is truncated to this size when SQLite starts it over
 PRAGMAS = {
     "journal_mode": "wal",
-    "synchronous": "full",  # acknowledged writes survive a power cut
-    "fullfsync": 1,  # on macOS, where fsync alone leaves data in the disk's cache
-    "temp_store": "memory",  # no files for savepoints
+    "synchronous": "full",  # makes committed writes survive a power cut
+    "fullfsync": 1,  # affects macOS, where fsync alone leaves data in the disk's cache
+    "temp_store": "memory",  # avoids files for savepoints
     "journal_size_limit": MAX_WAL,
 }
-CONNECT_SECONDS = 1.0  # wait for another program that locks the database while closing it
-LOOK_STEPS = 10_000  # SQLite VM steps (about a millisecond) between checks whether to continue
-MIN_FREE_BYTES = 256 * 1024  # a disk with less free space counts as full
+CONNECT_SECONDS = 1.0  # longest wait for another program, which locks the database while it closes it
+LOOK_STEPS = 10_000  # a slow read checks whether to continue after this many SQLite VM steps (about a millisecond)
+MIN_FREE_BYTES = 256 * 1024  # a disk with less free space is considered full
 log = logging.getLogger(__name__)
 
 
 class FileDatabase(SqliteDatabase):
-    """Peewee's database for a file; the engine opens its connections."""
+    """Peewee's object for the database file. The engine opens its connections."""
 
     def __init__(self, engine: "Sqlite", thread_safe: bool):
         super().__init__(str(engine.path), thread_safe=thread_safe)
@@ -45,20 +45,20 @@ class FileDatabase(SqliteDatabase):
 
 
 class Sqlite(Engine):
-    """A database file with one persistent connection, or one per thread if requests run in threads.
+    """A database file with one persistent connection, or with one per thread if requests run in threads.
 
-    A wait for a lock inside SQLite would block the whole process, so SQLite waits for at most `wait_seconds`, and the
-    caller of `begin` retries.
+    SQLite waits for a lock for at most `wait_seconds`, because such a wait blocks the whole process. The caller of
+    `begin` must retry.
     """
 
     dialect = "sqlite"
-    slow_reads = 5  # each in a thread of its own
+    slow_reads = 5  # each of them runs in its own thread
     waits_cooperatively = False
 
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = BLOCKING):
         self.path = path.absolute()
         super().__init__(str(self.path), FileDatabase(self, thread_safe=not loop.is_cooperative), loop)
-        file = self.path.resolve()  # The folder of a symlink can be another one.
+        file = self.path.resolve()  # If the path is a symlink, the database can be in another folder.
         self.folder, self._wal = file.parent, Path(f"{file}-wal")
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
@@ -67,8 +67,8 @@ class Sqlite(Engine):
 
     def open(self, create: bool = True, upgrade: bool = False) -> bool:
         try:
-            check_sqlite()  # before it creates the file
-            # Keys and drafts are private: SQLite copies mode 0600 to -wal and -shm.
+            check_sqlite()  # before the file is created
+            # Mode 0600, because keys and drafts are private. SQLite gives -wal and -shm the same mode.
             os.close(os.open(self.path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
             if not self.path.is_file():
                 raise Unavailable("it is not a regular file")
@@ -87,9 +87,9 @@ class Sqlite(Engine):
         return created
 
     def _reason(self, error: Exception) -> str:
-        """Return why the database cannot be used: missing permissions, or the error itself."""
+        """Return why the database cannot be used: missing permissions, or else the error itself."""
         reason = getattr(error, "strerror", None) or str(error)
-        exists = os.path.exists(self.path)  # False also if the folder cannot be entered
+        exists = os.path.exists(self.path)  # False also if this user cannot enter the folder
         if exists and not self.path.is_file():
             return f"{reason}; set BLOGAPI_DATABASE to a file"
         for file in filter(os.path.exists, (self.path, self._wal)):
@@ -100,7 +100,7 @@ class Sqlite(Engine):
         return reason + REMEDIES.get(code_of(error), "")
 
     def another(self, wait_seconds: float) -> Self:
-        # It must not `open` the file: closing it would drop all locks that SQLite has on it in this process.
+        # Do not call `open` here: it closes the file, which drops all locks that SQLite has on it in this process.
         other = type(self)(self.path, wait_seconds)
         other._files = {self.path: self._files[self.path]}
         other.peewee_db.connect()
@@ -108,7 +108,7 @@ class Sqlite(Engine):
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """Peewee's connection, opened if needed. Raises Unavailable."""
+        """Peewee's connection, which is opened if necessary. Raises Unavailable."""
         return self.peewee_db.connection()
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class Sqlite(Engine):
     # Queries
 
     def run(self, query: Query, values: Mapping[str, Any]) -> sqlite3.Cursor:
-        """Run a query; return its cursor. Raises NotUnique or Unavailable."""
+        """Run a query; return its cursor. Raises Unavailable, or NotUnique if a row violates a unique constraint."""
         statement = self.statement(query)
         try:
             return self.connection.execute(statement.text, values or statement.values)
@@ -162,14 +162,14 @@ class Sqlite(Engine):
                 self.run(SQL("ROLLBACK"), {})
 
     def shrink(self) -> None:
-        """Checkpoint a large -wal and truncate it, without making other programs wait."""
+        """Checkpoint the -wal, and truncate it if it is large, without making other programs wait."""
         try:
             self.run(SQL("PRAGMA busy_timeout = 0"), {})
             self.row(SQL("PRAGMA wal_checkpoint(PASSIVE)"), {})  # does not block other writers
-            # Otherwise it is kept: overwriting is faster than appending.
+            # A smaller -wal keeps its size, because SQLite overwrites it faster than it appends to an empty one.
             if self._wal.stat().st_size > MAX_WAL:
                 self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
-        except Unavailable as error:  # The writes are durable anyway.
+        except Unavailable as error:  # only logged, because the writes are durable without a checkpoint
             log.warning("the -wal of the database stays large: %s", error)
 
     def reserve(self) -> None:
@@ -178,14 +178,14 @@ class Sqlite(Engine):
     @contextmanager
     def freeing(self) -> Iterator[None]:
         with self._reserve.released():
-            self._checkpoint()  # Otherwise, the -wal could not start over, and would use up the reserve.
+            self._checkpoint()  # Otherwise, the -wal would grow and use up the reserve instead of starting over.
             try:
                 yield
             finally:
                 self._checkpoint()
 
     def _checkpoint(self) -> bool:
-        """Checkpoint the -wal and empty it; return whether that succeeded."""
+        """Checkpoint the -wal and empty it; return whether this succeeded."""
         with suppress(*ERRORS):
             is_busy, _, _ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not is_busy
@@ -194,30 +194,31 @@ class Sqlite(Engine):
     # Failures
 
     def failure(self, error: Exception) -> Exception:
-        """Return the exception to raise for an error of SQLite, and recover, unless a transaction will."""
+        """Return the exception to raise for a SQLite error. Unless a transaction is open, also recover from it."""
         if getattr(error, "sqlite_errorcode", 0) in NOT_UNIQUE:
             return NotUnique(str(error))
         code, cause = code_of(error), str(error) or "out of memory"
         is_full = code == sqlite3.SQLITE_FULL
         failure = DiskFull(cause) if is_full else Unavailable(cause, RETRY_SECONDS if code in PASSING_CODES else None)
-        if self.peewee_db.is_closed() or not self.connection.in_transaction:  # otherwise, the transaction recovers
+        if self.peewee_db.is_closed() or not self.connection.in_transaction:  # `Transaction.recover` does it otherwise.
             failure.__cause__ = error
             self.recover(failure)
         return failure
 
     def recover(self, error: BaseException) -> None:
-        """Roll back a transaction that an error left open, and replace a connection that can no longer be trusted."""
+        """Roll back a transaction that an error has left open, and replace a connection that cannot be trusted now."""
         code = code_of(error.__cause__)
         self.write_failed |= code == sqlite3.SQLITE_FULL
         try:
             if not self.peewee_db.is_closed() and self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-            # Then the next write can use pages that deletions have freed. The file grows by less than the -wal shrinks.
+            # On a full disk, empty the -wal, so that the next write can use pages that deletions have freed. The
+            # database file grows by less than the -wal shrinks.
             if code == sqlite3.SQLITE_FULL and not self._checkpoint():
                 with self._reserve.released(room=0):
                     self._checkpoint()
             if code in DISTRUSTED:
-                self._check_files()  # If the file is gone, keep the old connection.
+                self._check_files()  # This raises if the file is gone, which keeps the old connection.
                 self._reconnect()
         except (*ERRORS, Unavailable) as failure:
             log.error("cannot recover the connection to the database: %s", failure)
@@ -229,17 +230,17 @@ class Sqlite(Engine):
         self.row(SQL("SELECT 1 FROM post LIMIT 1"), {})
 
     def is_leader(self) -> bool:
-        return True  # Only one process uses SQLite.
+        return True  # because only one server process uses a SQLite database
 
     def sizes(self) -> dict[str, int]:
         database, wal = (path.stat().st_size if path.exists() else 0 for path in (self.path, self._wal))
         return {"database_size": database + wal, "wal": wal, "disk_free": shutil.disk_usage(self._wal.parent).free}
 
     def open_connection(self) -> sqlite3.Connection:
-        """Open a connection with our pragmas. Raises Unavailable."""
-        self._check_files()  # SQLite would create a missing file, or use one that replaced ours.
+        """Open a connection and set our pragmas. Raises Unavailable."""
+        self._check_files()  # Otherwise, SQLite would create a missing file, or use one that has replaced ours.
         try:
-            # Python cannot know that threads never use it at the same time.
+            # Several threads may use the connection, but never at the same time, so Python need not check this.
             connection = sqlite3.connect(
                 self.path, timeout=CONNECT_SECONDS, isolation_level=None, check_same_thread=False
             )
@@ -247,7 +248,7 @@ class Sqlite(Engine):
                 stack.callback(connection.close)
                 for name, value in PRAGMAS.items():
                     connection.execute(f"PRAGMA {name} = {value}")
-                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # The first read creates the -wal.
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # creates the -wal, which is needed below
                 connection.execute(f"PRAGMA busy_timeout = {round(self._wait_seconds * 1000)}")
                 self._files[self._wal] = _identity(self._wal)
                 stack.pop_all()
@@ -256,7 +257,7 @@ class Sqlite(Engine):
         return connection
 
     def _check_files(self) -> None:
-        """Raise Unavailable unless the file and its -wal are still the ones that were opened."""
+        """Raise Unavailable unless the database file and its -wal are still the ones that were opened."""
         try:
             same = all(_identity(path) == identity for path, identity in list(self._files.items()))
         except OSError as error:
@@ -273,7 +274,10 @@ class Sqlite(Engine):
             raise Unavailable("the database file is not writable")
 
     def _save_wal(self) -> None:
-        """Checkpoint a deleted -wal while this process still has it open; a kill would lose it."""
+        """Write the contents of a deleted -wal into the database while this process still has it open.
+
+        Otherwise, they would be lost if the process were killed.
+        """
         if not self._checkpoint():
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
         log.error("the -wal of the database was deleted; its contents were written into the database")
@@ -291,7 +295,7 @@ class SqliteTransaction(Transaction):
 
     def __init__(self, engine: Sqlite, clock: Callable[[], float]):
         super().__init__(engine, clock)
-        self.connection = engine.connection  # kept here, because the engine may replace its own after an error
+        self.connection = engine.connection  # stored here, because the engine may replace its connection after an error
 
     def execute(self, query: Query, **values: Any) -> int:
         self.active_webhooks = None
@@ -319,7 +323,8 @@ class SqliteTransaction(Transaction):
             self.connection.execute("COMMIT")
         except ERRORS as error:
             self.engine.write_failed = True
-            # Data that was written but not synced may be recovered when SQLite reopens the file.
+            # If the data was written but not synced, SQLite may recover it when it opens the file again. On a full
+            # disk, or after a failed write, nothing was changed.
             if code_of(error) == sqlite3.SQLITE_FULL:
                 raise DiskFull(error) from error
             is_written = getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_IOERR_WRITE
@@ -328,7 +333,7 @@ class SqliteTransaction(Transaction):
         self.engine.write_failed = False
 
     def is_fatal(self, error: Exception) -> bool:
-        # SQLite may already have ended the transaction.
+        # SQLite may also have ended the transaction itself.
         return code_of(error.__cause__) in FATAL or not self.engine.connection.in_transaction
 
     def recover(self, error: BaseException) -> None:

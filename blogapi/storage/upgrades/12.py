@@ -12,16 +12,16 @@ POSTS = "SELECT post_id FROM proposal UNION SELECT post_id FROM draft_copy WHERE
 
 
 def compute(execute: Execute) -> None:
-    """Change the unsaved text, the proposals and the Idempotency-Keys."""
+    """Upgrade the unsaved text, the proposals and the Idempotency-Keys."""
     etags: dict[str, str] = {}  # the new entity tags of posts, by the old ones
     for (post_id,) in list(execute(POSTS)):
-        with suppress(TypeError, AttributeError):  # It is damaged, or in the trash.
+        with suppress(TypeError, AttributeError):  # Skip a post that is damaged or in the trash.
             document = execute("SELECT document FROM post WHERE id = ?", (post_id,)).fetchone()[0].encode()
             etags[xxh3_128_hexdigest(document)] = blake2b(document, digest_size=32).hexdigest()
     for old, new in etags.items():
         execute("UPDATE draft_copy SET etag = ? WHERE etag = ?", (new, old))
     for (proposal_id,) in list(execute("SELECT id FROM proposal")):
-        with suppress(TypeError, ValueError, KeyError):  # It is damaged.
+        with suppress(TypeError, ValueError, KeyError):  # Skip a damaged proposal.
             _complete(execute, proposal_id, etags)
     for name, digest in list(execute("SELECT name, digest FROM api_key")):
         execute("UPDATE idempotency SET digest = ? WHERE digest = ?", (sha256(name.encode()).digest(), digest))

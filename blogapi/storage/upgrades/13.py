@@ -1,4 +1,4 @@
-"""Gives each draft one current copy: the newest open one, which 1.3.0 opened the form with."""
+"""Gives each draft one current copy: the newest open one, which is the one that 1.3.0 showed in the form."""
 
 from blogapi.storage.upgrades import Execute
 
@@ -9,7 +9,7 @@ AND (newer.saved_at > draft_copy.saved_at OR (newer.saved_at = draft_copy.saved_
 
 
 def compute(execute: Execute) -> None:
-    """Drop the copies without text, and set the draft of the others."""
+    """Delete the copies without text; in the others, set `draft`, and leave only the newest of each draft open."""
     execute("DELETE FROM draft_copy WHERE state IN ('continued', 'saved')")
     execute("UPDATE draft_copy SET draft = COALESCE(CAST(post_id AS TEXT), id)")
     execute(f"UPDATE draft_copy SET state = 'aside' WHERE state = 'open' AND EXISTS ({NEWER})")

@@ -1,6 +1,6 @@
--- From version 12 to 13, of release 1.4.0: due posts are found by their status and date; webhooks have columns for their
--- options, which only some of them had; unsaved text has drafts, which 13.py fills in; a refused proposal is kept for its
--- undo; the search has one index, for which all posts are indexed again
+-- From version 12 to 13, of release 1.4.0. Due posts are found by their status and date. The options of webhooks move
+-- from a table of their own to columns. Unsaved text gets drafts, which 13.py fills in. A refused proposal is kept, so
+-- that this can be undone. The search gets a single index, for which all posts are indexed again.
 
 DROP TABLE schedule;
 

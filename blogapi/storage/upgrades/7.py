@@ -1,7 +1,7 @@
-"""Drops former slugs that were never public, because 1.2.0 also kept those of drafts with a date.
+"""Drops former slugs that were never public. Version 1.2.0 wrongly kept those of drafts with a date.
 
-A former slug stays if a version of the post was published under it, or if somebody wrote it: it is new in the first
-version, or in one that follows a version with another slug.
+A former slug stays if a version of the post was published under it, or if a client wrote it. A client wrote it if it
+first appears in version 1, or in a version whose predecessor did not have it as its slug.
 """
 
 import json
@@ -14,9 +14,9 @@ from blogapi.storage.upgrades import Execute
 
 FORMER = """document LIKE '%"former_slugs":%'"""
 POSTS = f"SELECT post_id FROM revision WHERE {FORMER} UNION SELECT id FROM post WHERE {FORMER} ORDER BY 1"
-# The tables of all versions, oldest first, and the column of the post's id
+# The tables that contain versions, oldest first, with the column of each that contains the post's id
 KEYS = {"revision": "post_id", "post": "id"}
-# The slug of a post that is not published stays as well, if it was published under it.
+# Keeps the current slug of an unpublished post, if the post was published under it
 KEEP_PRESENT = """
 INSERT INTO former_slug SELECT DISTINCT slug, id FROM post JOIN revision ON post_id = id
 WHERE status <> 'published' AND revision.document LIKE '%"status":"published","slug":"' || slug || '"%'
@@ -54,18 +54,18 @@ def compute(execute: Execute) -> None:
 
 
 def _versions(execute: Execute, post_id: int) -> Iterator[Version]:
-    """Yield the versions of a post that can be read."""
+    """Yield the versions of a post, except those whose documents are damaged."""
     for table, key in KEYS.items():
         query = f"SELECT version FROM {table} WHERE {key} = ? ORDER BY version"
         for (number,) in list(execute(query, (post_id,))):
-            with suppress(TypeError, ValueError, KeyError):  # It is damaged.
+            with suppress(TypeError, ValueError, KeyError):  # Skip a damaged version.
                 document = f"SELECT document FROM {table} WHERE {key} = ? AND version = ?"
                 post = json.loads(execute(document, (post_id, number)).fetchone()[0])
                 yield Version(table, number, post["slug"], post["status"] == "published", post.get("former_slugs", []))
 
 
 def _written(versions: Iterable[Version]) -> Iterator[str]:
-    """Yield the former slugs that somebody wrote."""
+    """Yield the former slugs that a client wrote."""
     last = Version("", 0, "", False, [])
     for version in versions:
         if version.number == last.number + 1:

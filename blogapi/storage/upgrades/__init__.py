@@ -1,6 +1,7 @@
-"""Upgrades of older databases. `N.sql`, `N.py` or both turn version N - 1 into N, and run in order in one transaction.
+"""Upgrades of older databases. `N.sql`, `N.py` or both upgrade the tables from version N - 1 to N.
 
-Released files never change: they say what the tables were then, not what they are now.
+All upgrades that a database needs run in order in one transaction. After a release, its files never change, because
+they describe the tables of that time and not those of today.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
-VERSION = max(int(path.stem) for path in FOLDER.glob("[0-9]*.*"))  # the version of today's tables
-Execute = Callable[..., Any]  # execute(statement, values), with a "?" for each value, returns a cursor
+VERSION = max(int(path.stem) for path in FOLDER.glob("[0-9]*.*"))  # the current version of the tables
+Execute = Callable[..., Any]  # (statement with a "?" for each value, values) -> a cursor
 
 
 def upgrade_from(version: int, execute: Execute, statements: Callable[[str], Iterable[str]]) -> None:
-    """Upgrade a database of this version. `statements` returns the statements to run from the text of a SQL file."""
+    """Upgrade a database of this version. `statements` returns those to run from the text of a SQL file."""
     for number in range(version + 1, VERSION + 1):
         path = FOLDER / f"{number}.sql"
         for statement in statements(path.read_text(encoding="utf-8")) if path.exists() else ():
