@@ -60,7 +60,7 @@ def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count
 
 
 def _index_posts(target: Engine, progress: Progress) -> None:
-    """Index the posts in a new copy. If interrupted, the server finishes the indexing when it starts."""
+    """Index the posts in a new copy. If this is interrupted, the server finishes the indexing when it starts."""
     # The models are bound to the copy only within this block.
     with closing(target), target.peewee_db.bind_ctx(BaseModel.__subclasses__()):
         target.open()
@@ -157,7 +157,7 @@ def new_file(path: Path) -> Iterator[str]:
         _sync(part)
         try:
             os.link(part, path)  # atomic, and fails if `path` exists
-        except OSError:  # `path` exists, or the file system has no hard links, for which errors differ.
+        except OSError:  # `path` exists, or the file system has no hard links: systems report the latter differently.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             os.replace(part, path)
         _sync(path.parent)

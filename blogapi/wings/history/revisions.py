@@ -38,7 +38,7 @@ _is_deleted = Revision.state == "deleted"
 
 
 def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> Page[KeptPost, int]:
-    """Return a page of a post's revisions, newest first, that precede version `before`. Raises DoesNotExist."""
+    """Return a page of a post's revisions before the version `before`, newest first. Raises DoesNotExist."""
     of_post = (Revision.post_id == posts.id_of(reader, ref)) & (Revision.state == "replaced")
     is_before = Revision.version < (before or MAX_ID)
     return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(3))
@@ -149,7 +149,7 @@ def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
 
 
 def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) -> None:
-    """Delete a post in the trash for good, with its revisions. Raises DoesNotExist."""
+    """Delete a post in the trash permanently, with its revisions. Raises DoesNotExist."""
     with suppress(Damaged):  # A damaged post can still be deleted.
         check(find_in_trash(tx, post_id))
     effects.forget(tx, post_id)

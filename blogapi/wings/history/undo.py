@@ -42,7 +42,7 @@ class PastChange(NamedTuple):
     author: str
     version: int | None  # None if the post did not exist, 0 if that version has been pruned
     tags: list[str] | None = None  # the tags before a site-wide tag change
-    proposer: str | None = None  # who proposed it, if it applied a proposal
+    proposer: str | None = None  # who made the proposal, if the change applied one
 
     def is_by(self, key: str | None) -> bool:
         """Return whether this key made or proposed the change. None stands for any key."""
@@ -62,8 +62,8 @@ def check_author(reader: Reader, name: str) -> None:
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
     """Undo all changes since a time, or only those made with one key. Yield the result for each post.
 
-    A post stays as it is if another key has changed it after the given key did. Other clients can write during an undo.
-    An interrupted undo can be repeated.
+    If another key has changed a post after the given key did, the post stays as it is. Other clients can write during
+    an undo. An interrupted undo can be repeated.
     """
     due.publish_all(database)
     titles: dict[int, str] = {}
@@ -98,7 +98,7 @@ def _undo_posts(
 def _withdraw(
     database: Database, since: str, key: str | None, titles: dict[int, str], dry_run: bool
 ) -> Iterator[Undone]:
-    """Withdraw the open proposals made since a time with any key or one key. Yield a result for each proposal."""
+    """Withdraw all open proposals since a time, or only those made with one key. Yield a result for each of them."""
     is_waiting = (Proposal.created_at >= since) & Proposal.refused_at.is_null()
     waiting = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(is_waiting)
     for proposal_id, post_id, author in list(database.rows(waiting)):
@@ -183,7 +183,7 @@ def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fie
 
 
 def _conflict(changes: list[PastChange], key: str | None) -> str:
-    """Return why a post must stay as it is: another key has changed it since. Return "" if no other key has."""
+    """Return the reason to leave a post as it is if another key has changed it since, otherwise ""."""
     others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
     is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
     stays = "; its tags stay renamed or removed" if is_retagged else ""

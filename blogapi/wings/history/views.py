@@ -145,7 +145,7 @@ def restore_trashed_post(request: Request, post: int) -> Response:
 
 @views.operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), request_headers=("If-Match",))
 def delete_trashed_post(request: Request, post: int) -> Response:
-    """Delete a post in the trash for good, with its revisions."""
+    """Delete a post in the trash permanently, with its revisions."""
     request.database.write_freeing(revisions.delete_from_trash, post, precondition(request))
     return no_content(request)
 

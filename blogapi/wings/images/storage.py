@@ -26,7 +26,7 @@ DELETED_PARTS = 16  # how many parts a transaction deletes
 PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
 UPLOAD_TIME = timedelta(days=1)  # the parts of an unfinished upload are deleted after this time
 PAGE_SIZE = 1000  # images per query
-MAX_USES = 3  # how many uses of an image are listed at most
+MAX_USES = 3  # maximum number of uses that are listed for an image
 IMAGE_ID = "[0-9a-f]{32}"
 ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
 MAX_FILE_NAME = 255  # characters
@@ -92,7 +92,7 @@ def page(
 ) -> Page[StoredImage, Cursor[str]]:
     """Return a page of images whose names contain `name`, newest first, starting after the cursor.
 
-    If the cursor contains only the id of an image, raises DoesNotExist if there is no such image.
+    Raises DoesNotExist if the cursor contains only the id of an image, and there is no such image.
     """
     query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
     if before:
@@ -127,7 +127,7 @@ ADD_TO_TOTAL = Compiled(
 
 
 def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of an image from `start` to `end` in pieces. Can raise Unavailable before every piece."""
+    """Yield the bytes of an image from `start` to `end` in pieces. Raises Unavailable, possibly after some pieces."""
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)

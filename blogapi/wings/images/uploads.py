@@ -65,7 +65,7 @@ def store_body(request: Request) -> tuple[StoredImage, bool]:
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Convert an OSError while writing a file to Unavailable."""
+    """Raise Unavailable in place of an OSError from writing a file."""
     try:
         yield
     except OSError as error:

@@ -232,7 +232,8 @@ def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None
     if not asked or has_changed or asked.units != "bytes" or len(asked.ranges) != 1:
         return None
     start, end = asked.ranges[0]
-    part = Range("bytes", [(max(start, -size), end)]).range_for_length(size)  # A suffix may be longer than the file.
+    # A suffix range (the last n bytes) may be longer than the file.
+    part = Range("bytes", [(max(start, -size), end)]).range_for_length(size)
     if not part:
         raise exceptions.RequestedRangeNotSatisfiable(size, description=f"Range: it has {size:,} bytes")
     return part

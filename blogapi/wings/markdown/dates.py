@@ -20,7 +20,7 @@ YEAR_FIRST = re.compile(
 )
 COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)", IN_ANY_CASE)
 CHINESE = re.compile(r"(\d{4})年[ ]?(\d\d?)月[ ]?(\d\d?)日", re.ASCII)  # and Japanese
-# Email dates (RFC 5322) and similar forms from people and JavaScript: July 8, 2022; 8th of July 2022 at 9:00 pm
+# Email dates (RFC 5322) and forms that people and JavaScript write: July 8, 2022; 8th of July 2022 at 9:00 pm
 MONTH_NAMED = re.compile(
     r"(?:[a-z]{3,9}\.?,?[ ]+)?"
     r"(?:(?P<day>\d\d?)(?:st|nd|rd|th|\.)?(?:[ ]+(?:of[ ]+)?|-)(?P<name>[a-z]{3,9})\.?,?(?:[ ]+|-)"

@@ -27,7 +27,7 @@ EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # Unix time in seconds or mil
 
 
 def renamed(values: dict[str, Any], lines: dict[str, int], program: Program) -> tuple[dict[str, Any], dict[str, int]]:
-    """Rename another program's fields to names in NAMES_OF_FIELDS. A value already under such a name wins.
+    """Rename another program's fields to names in NAMES_OF_FIELDS. Values already under these names take precedence.
 
     Names are compared without regard to case, as in Hugo.
     """
@@ -69,7 +69,7 @@ def _as_time(value: Any) -> Any:
 def read_fields(
     values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], program: Program | None, zone: tzinfo
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the fields in front matter, and the name under which the file gives each one.
+    """Return the fields in front matter, and for every field the name that the file uses for it.
 
     Values that do not fit into a field are added to `others`. If `program` is None, the file is from a request, and
     contradictory values for a field are an error.

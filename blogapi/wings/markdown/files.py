@@ -38,9 +38,9 @@ class MarkdownFile(NamedTuple):
     fields: dict[str, Any]  # the post's fields as in JSON, including `content`; times are in RFC 3339
     created_at: str | None = None  # in RFC 3339
     number: int = 0  # the post's `id` in the service that exported it, or 0
-    others: Mapping[str, Any] = {}  # values that are not in a field, before conversion; `params` also contains them
+    others: Mapping[str, Any] = {}  # values that belong to no field, before conversion; `params` also contains them
     values: Mapping[str, Any] = {}  # all values, before conversion
-    sources: Mapping[str, str] = {}  # the name under which the file gives each field
+    sources: Mapping[str, str] = {}  # the name that the file uses for each field
     lines: Mapping[str, int] = {}  # line numbers by name
     content_line: int = 0  # the line where the content begins; 0 if the post is from an export
     program: Program = ANY  # the program that wrote the file
@@ -181,7 +181,7 @@ def read_block(text: str) -> dict[str, Any]:
     try:
         return typed(read_yaml(text)[0])
     except MarkdownError as error:
-        # `read_yaml` counts an opening delimiter as line 1, which is missing here.
+        # `read_yaml` counts an opening delimiter as line 1, but `text` has no delimiter.
         raise MarkdownError(error.reason, error.line and max(1, error.line - 1)) from None
 
 
@@ -202,7 +202,7 @@ def heading(content: str) -> str:
     if not match or VISIBLE.search(content[: match.start()]):
         return ""
     text = (match[1] or "").rstrip(" \t")
-    opened = text.rstrip("#")  # without a closing sequence
+    opened = text.rstrip("#")  # without the closing sequence, if any
     return opened.strip(" \t") if opened[-1:] in ("", " ", "\t") else text
 
 

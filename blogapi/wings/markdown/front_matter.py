@@ -13,7 +13,7 @@ from blogapi.documents import MAX_INTEGER
 MAX_FRONT_MATTER_BYTES = 64 * 1024
 MAX_DEPTH = 16
 MAX_DIGITS = 400  # a longer integer in YAML is text
-MAX_VALUES = 2000  # counts names and the ends of lists, too
+MAX_VALUES = 2000  # in all, including names and the ends of lists
 
 NOT_UTF_8 = "must be UTF-8"
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
@@ -23,10 +23,11 @@ CLOSING = {
     b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
     b"+++": re.compile(rb"^\+\+\+[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
 }
-# Characters that YAML 1.2 forbids (5.1), except surrogates, which have already failed to decode
+# Characters that YAML 1.2 forbids (5.1), except surrogates, which decoding has already rejected
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
-# Our messages by a part of the parser's message; libyaml and PyYAML word the rest differently
+# Our replacement for a parser's message that contains a phrase. libyaml and PyYAML use the same phrases, but word the
+# rest of a message differently.
 PARSER_HINTS = {
     "mapping values are not allowed": "mapping values are not allowed here: put the text in quotes",
     "cannot start any token": "a character cannot start any token: put the text in quotes, and spaces instead of tabs",

@@ -20,7 +20,7 @@ KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
 # Ghost's raw HTML cards
 HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)
 MAX_HTML = 4_000_000  # characters
-MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # for HTML in a request: converting it takes up to 0.3 s
+MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # limits for HTML in a request, whose conversion takes up to 0.3 s
 MAX_ELEMENTS = 4_000_000  # at this limit, parsing takes five seconds and a few hundred MB
 MAX_GROWTH = 4  # the Markdown can be this many times as long as the HTML, plus 100 characters for a small table
 # Tags that an HTML5 parser reopens in every paragraph until they are closed, up to three with the same name and
@@ -49,7 +49,7 @@ LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
 # which is a link in Markdown without footnotes
 FOLLOWING = r"(?=(?P<mark>[(\[:])?)(?=(?P<scheme>\s*(?:javascript|vbscript|data):)?)"
 
-# Tags that end a paragraph in WordPress, which does not put them into a paragraph either
+# Tags that WordPress does not put into a paragraph, and that end the paragraph before them
 BLOCK_TAG = re.compile(
     r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
     r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>|<!--(?:more|nextpage)\b[^<>]*-->",
@@ -94,7 +94,7 @@ sanitizer = Sanitizer(
         allow_fragment_urls=True,
         on_disallowed_tag=OnDisallowed.STRIP,
         remove_with_content=frozenset({"iframe", "script", "style", "svg", "template", "textarea"}),
-        strip_comments=False,  # Comments can tell the language of a code block.
+        strip_comments=False,  # A comment can contain the language of a code block.
     )
 )
 
@@ -161,7 +161,7 @@ def text_of(html: str) -> str:
 
 
 class Preparation:
-    """Changes an HTML tree where turbohtml would drop an element or write it differently.
+    """Changes elements of an HTML tree that turbohtml would drop, or would not convert as we need them.
 
     A random placeholder stands for any text that must not be escaped, until turbohtml has converted the tree.
     """
@@ -295,7 +295,7 @@ def paragraphs(html: str) -> str:
     parts[::3] = [
         "".join(map(_paragraph, BLANK_LINES.split(BLOCK_TAG.sub(r"\n\n\g<0>\n\n", text)))) for text in parts[::3]
     ]
-    del parts[2::3]  # the element names, which `split` returns too
+    del parts[2::3]  # the element names, which `split` also returns
     return "".join(parts)
 
 

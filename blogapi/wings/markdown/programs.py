@@ -41,11 +41,11 @@ ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # names for a post's former
 class Program:
     """How to recognize a program, and how to read its files. Names in front matter and settings are lower-case here.
 
-    These signs of a program are tried in order:
+    A program is recognized by the first of these that exists:
 
     - one of its `config_files`, which must contain one of its `config_names` if it has any;
     - one of its `post_folders`;
-    - its `header_form`, or all of its `own_names`.
+    - front matter with its `header_form`, or with all of its `own_names`.
     """
 
     name: str
@@ -57,13 +57,13 @@ class Program:
     header_form: str = ""  # a key of HEADER_FORMS
     field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # more names for fields, best first
     flattened: tuple[str, ...] = ()  # mappings whose fields are read as if they were at the top level
-    creation_dates: tuple[str, ...] = ("created",)  # dates that do not publish a post without a status
+    creation_dates: tuple[str, ...] = ("created",)  # names of dates that alone do not make a post public
     date_keywords: re.Pattern[str] = NO_MATCH  # words that a file may contain in place of a date
     tag_separator: str = ","  # in a string; " " splits only a string without commas, "" never splits
     has_linked_tags: bool = False  # whether `#tag` and `[[tag]]` are tags
     date_and_name: re.Pattern[str] = BEFORE_NAME  # captures the day and the name in a path
     not_in_names: re.Pattern[str] = NO_MATCH  # matches text to remove from file names
-    index_names: tuple[str, ...] = ("index",)  # files whose posts are named after the folder
+    index_names: tuple[str, ...] = ("index",)  # files whose posts are named after their folder
     names_have_tags: bool = False  # whether a file named `[bread] name.md` has the tag bread, as in Blot
     titles_from_names: bool = False  # whether the file name is the title of a post without one
     permalink_pattern: str = ""  # default pattern for the addresses of posts
@@ -222,7 +222,7 @@ PROGRAMS = (
         has_linked_tags=True,
         titles_from_names=True,
     ),
-    # Programs recognized only by their front matter or headers, without configuration files or folders
+    # Programs that are recognized only by their front matter
     Program(
         "Notion",
         header_form="#",
@@ -283,7 +283,7 @@ ANY = Program(
     language_files=_all("language_files"),
 )
 BY_HEADER_FORM = {program.header_form: program for program in PROGRAMS if program.header_form}
-STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # a program's own styles take precedence
+STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # for any program; its own styles take precedence
 
 
 def recognized_by(header_form: str, names: Iterable[str]) -> Program:

@@ -68,7 +68,7 @@ def ignored(properties: Iterable[str]) -> list[str]:
 
 
 def refuse(properties: Iterable[str]) -> None:
-    """Raise ValidationError if a new post is not an ordinary one, but a reply or a like, for example."""
+    """Raise ValidationError if a new post is of an unsupported kind, such as a reply or a like."""
     for name in NOT_KEPT:
         if name in properties:
             raise ValidationError("is not supported, so nothing was changed", name)
@@ -118,7 +118,7 @@ def single(properties: Properties, name: str) -> Any:
 
 
 def text(value: Any, name: str) -> str:
-    """Return a text value, which may be the `value` of an object. Raises ValidationError."""
+    """Return the text in a value, which can be an object with the text under `value`. Raises ValidationError."""
     value = value.get("value") if isinstance(value, dict) else value
     if not isinstance(value, str):
         raise ValidationError("must be text", name)
@@ -131,7 +131,7 @@ def text(value: Any, name: str) -> str:
 def post_of(message: Submission, images: list[str], now: str, status: str = "published") -> dict[str, Any]:
     """Return the fields of a new post, without validating them. `images` are the URLs of the uploaded photos.
 
-    `status` applies if the message contains none. Raises ValidationError.
+    `status` is used if the message contains no status. Raises ValidationError.
     """
     properties = message.properties
     check_size(properties)
@@ -145,7 +145,7 @@ def post_of(message: Submission, images: list[str], now: str, status: str = "pub
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Return fields with a status. If they are published at a future time, the status becomes scheduled."""
+    """Return fields with a status. The status published becomes scheduled if the publication time is in the future."""
     status = fields.get("status") or status
     is_in_future = status == "published" and (fields.get("published_at") or "") > now
     return fields | {"status": "scheduled" if is_in_future else status}

@@ -63,7 +63,7 @@ def finish(response: Response) -> Response:
 
 @views.get(MICROPUB, strict_slashes=False)
 def answer_query() -> Response:
-    """Answer a query. A request with neither a query nor a key, as from a browser, gets a page."""
+    """Answer a query, or show a page to a browser, whose request contains neither a query nor a key."""
     request = current_request()
     asked = request.args.get("q")
     if asked is None and "HTTP_AUTHORIZATION" not in request.environ:
@@ -170,7 +170,7 @@ def create(request: Request, message: Submission) -> Response:
     index.prepare(request.database, fields["content"])
     for image, kept in images:
         uploads.store_image(request, image, kept)
-    # The key is derived from this and not from the body, where a form has a random boundary.
+    # The idempotency key is derived from this, because the body of a form contains a random boundary.
     content = documents.dump([message.properties, [image.id for image, _ in images]])
     key = idempotency.given_or_derived_key(request, content.encode(errors="surrogatepass"))
     post = request.database.write(idempotency.add_once, fields, request.author, key, add)

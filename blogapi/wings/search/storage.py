@@ -34,7 +34,7 @@ class Rebuilding(Unavailable):
 
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
-    """Return a page of search results. A search for a single word runs inline if it is quick; others run in a thread.
+    """Return a page of search results. A quick search for a single word runs inline; all others run in a thread.
 
     Raises Rebuilding.
     """
@@ -71,7 +71,7 @@ def page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any
 
 
 def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tuple]:
-    """Yield the rows down to the id `below`, because older posts may be missing from the index.
+    """Yield the rows of posts whose id is at least `below`. Older posts may be missing from the index.
 
     Raises Rebuilding if these rows do not fill the page.
     """
@@ -252,5 +252,5 @@ def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
 
 
 def _spaced(text: str, is_prefix: bool) -> str:
-    """Put spaces around a phrase, as between the words of a text. A prefix gets no space at its end."""
+    """Put spaces around a phrase, as there are between the words of a text. A prefix gets no space at its end."""
     return f" {text}" if is_prefix else f" {text} "

@@ -37,14 +37,15 @@ NOT_PLAIN = re.compile(f"[{''.join(PLAIN)}]")  # four times as fast as regex, te
 # Marks and the characters that NFKD converts to marks. NFKD takes quadratic time to sort a run of marks.
 SORTED = r"[[\p{M}--\p{ccc=0}]\u0f73\u0f75\u0f81\uff9e\uff9f]"
 LONG_RUN = compiled(f"({SORTED}{{4}}){SORTED}+")
-LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD converts U+FDFA to 18 characters, and a million of them in seconds
-MAX_WORD = 500  # maximum characters of a word, because PostgreSQL indexes at most 2,046 bytes of it
+# A ligature and its replacement. NFKD would convert the ligature to 18 characters, and take seconds for a million.
+LONGEST = "\ufdfa", "\u0635\u0644\u0649"
+MAX_WORD = 500  # maximum characters of a word, because PostgreSQL indexes only words of at most 2,046 bytes
 MAX_INDEXED = 100_000  # maximum characters of a post's content, and maximum words of a text
 MAX_DECOMPOSED = 4 * MAX_INDEXED  # in characters; NFKD makes Hangul three times as long
 MAX_DIFFERENT = 8_000  # maximum distinct words of a text; replacing all of them takes 20 ms on SQLite
 LARGE = 32 * 1024  # content longer than this is split into words before the transaction begins
 START = "§"  # precedes the first letter of a word, for searches such as f*; merging all words with f would take seconds
-TAG = "¶"  # precedes a whole tag in hexadecimal digits, indexed for searches with `tag`
+TAG = "¶"  # precedes a whole tag in hexadecimal digits, for searches with `tag`
 BETWEEN = "·"  # stands between two texts, so that no phrase matches across them
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 

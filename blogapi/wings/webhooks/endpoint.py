@@ -59,7 +59,7 @@ log = logging.getLogger(__name__)
 
 
 class AddressError(OSError):
-    """Webhooks must not call any address of a host. The message says why."""
+    """Webhooks must not call any of a host's addresses. The message says why."""
 
 
 class AttemptResult(NamedTuple):
@@ -173,14 +173,15 @@ def connect(
             connection.sock = ShortSocket(fileno=connection.sock.detach())
             connection.sock.left = max_bytes
             connection.sock.settimeout(share)
-            if tls_host:  # not ssl.SSLSocket, which keeps reading as long as a receiver sends records without data
+            if tls_host:  # An ssl.SSLSocket would keep reading while a receiver sends records without data.
                 connection.sock = SSLTransport(connection.sock, tls(), tls_host)
             connection.timeout = seconds
             return connection
         except BaseException as error:
             connection.close()
             has_another = addresses and time.monotonic() < deadline
-            if not has_another or not isinstance(error, ConnectTimeoutError | TimeoutError):  # includes refusals
+            # A refused connection also raises a ConnectTimeoutError.
+            if not has_another or not isinstance(error, ConnectTimeoutError | TimeoutError):
                 raise
 
 
@@ -232,7 +233,7 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
     any of its addresses, or OSError if the host cannot be found.
     """
     try:
-        name = host.encode("idna").decode()  # encoded here, because gevent logs an error if getaddrinfo fails to
+        name = host.encode("idna").decode()  # encoded before getaddrinfo, where gevent would log a failure
         if not name.isprintable():
             raise UnicodeError("control characters")
         # If the trailing dot stayed, resolvers would ask DNS for IP addresses and localhost.

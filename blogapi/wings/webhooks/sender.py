@@ -20,7 +20,7 @@ from blogapi.wings.webhooks.storage import Delivery, Event
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # in seconds
-JITTER = 0.1  # up to this share is added to a delay, at random, so that retries do not all arrive at once
+JITTER = 0.1  # at most this share, chosen at random, is added to a delay, so that retries do not all arrive at once
 PACE_SECONDS = 0.004  # pause before each attempt, so that requests keep most of the CPU
 BATCH = 10  # how many messages to a webhook are read together
 BATCH_SECONDS = 0.5  # after this time, the rest of a batch is read again in case the webhook has changed
@@ -118,7 +118,7 @@ def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str 
 
 
 def why_failed(message: Message, result: AttemptResult) -> str:
-    """Return why no further attempt is made, for the log."""
+    """Return the reason, for the log, why no further attempt is made."""
     if result.status == GONE:
         return f"status {GONE}; it is turned off"
     return f"{message.id} after {message.attempts + 1} attempts, at last {result.error or f'status {result.status}'}"

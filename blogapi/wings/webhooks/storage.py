@@ -29,7 +29,7 @@ MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # maximum number of deliveries in a list
 MAX_PENDING = 10_000  # limit for a webhook's pending deliveries
 MAX_FINISHED = 1000  # limit for a webhook's finished deliveries
-MAX_PRUNED = 100  # how many deliveries a transaction deletes or changes, so that others can write in between
+MAX_PRUNED = 100  # deliveries that one transaction deletes or changes; other clients can write between transactions
 DELIVERY_TTL = timedelta(days=30)  # how long finished deliveries are kept
 INACTIVE = "active", "the webhook is inactive; set `active` to true first"
 BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # as in Standard Webhooks and in GitHub's repository_dispatch
@@ -241,7 +241,8 @@ def drop(tx: Transaction, webhook_id: int) -> int:
     """Mark some of a webhook's pending deliveries as failed if they exceed the limit. Return how many were marked."""
     pending = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state == "pending")
     surplus = tx.rows(pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING).limit(MAX_PRUNED))
-    chosen = [event_id for (event_id,) in surplus]  # As a subquery, PostgreSQL might run this for every row.
+    # This is not a subquery of the UPDATE, because PostgreSQL might then run it for every row.
+    chosen = [event_id for (event_id,) in surplus]
     error = f"dropped: more than {MAX_PENDING:,} later deliveries were pending"
     failed = Delivery.update(state="failed", last_status=None, last_error=error, next_attempt_at=None)
     return tx.execute(failed.where(Delivery.webhook_id == webhook_id, Delivery.event_id.in_(chosen)))

@@ -14,7 +14,7 @@ MANY = 2**31  # in bytes, and longer than any chunk
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
-COLOR_PROFILE = b"iCCP"  # Some programs write it with a wrong checksum; viewers then ignore it.
+COLOR_PROFILE = b"iCCP"  # Some programs write a wrong checksum for it; viewers then ignore the chunk.
 PALETTE = 3  # colour type
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # allowed bit depths by colour type
 

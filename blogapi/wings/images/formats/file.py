@@ -74,5 +74,5 @@ class FileReader:
             self.pieces.append(range(start, end))
 
     def add(self, content: bytes) -> None:
-        """Keep bytes that are not in the file."""
+        """Keep new bytes, which do not come from the file."""
         self.pieces.append(content)
