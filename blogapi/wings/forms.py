@@ -13,7 +13,7 @@ Receive = Callable[[bytes], object]  # receives a piece of a part
 
 
 class Form:
-    """A form, and the fields read so far. A subclass can override `begin` to receive other parts, such as files."""
+    """Reads a form, and keeps its fields. A subclass can override `begin` to receive other parts, such as files."""
 
     too_large = "body: must be at most {:,} bytes"
 

@@ -139,7 +139,7 @@ def recreate(tx: Transaction, post: Fields, author: Author) -> bytes:
 
 
 def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
-    """Make a post whose scheduled time has passed a draft or, with `is_published`, a published post.
+    """If a post's scheduled time has passed, make it a draft or, with `is_published`, a published post.
 
     Other posts are returned unchanged.
     """

@@ -74,7 +74,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
             inexact[undone.post_id] = undone
         else:
             yield undone
-    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # Other posts have given up slugs by now.
+    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # Other posts have released slugs by now.
         first = inexact.pop(undone.post_id)
         yield undone if first.action == "left" else first._replace(reason=undone.reason)
     yield from inexact.values()
@@ -212,7 +212,7 @@ def _bring_back(tx: Transaction | None, post_id: int, present: Fields, target: F
 def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fields, str]:
     """Return the earlier state of a post without slugs that are taken, and how it differs from the original.
 
-    If the earlier slug is taken, a number is appended to it. The post then still gives up its present slug, which
+    If the earlier slug is taken, a number is appended to it. The post then still releases its present slug, which
     another post may need.
     """
     slug, former = slugs.find_free(tx, target["slug"], post_id), target.get("former_slugs", [])

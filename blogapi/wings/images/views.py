@@ -152,7 +152,7 @@ def create_image(request: Request) -> Response:
         limit=page_size("images"),
         before=parsed_by(
             parse_image_cursor,
-            "Only images before the one with this id; or the value from `Link`.",
+            "Only images older than the image with this id; or the value from `Link`.",
             pattern=f"^({CURSOR_TIME}_)?{IMAGE_ID}$",
         ),
     ),
@@ -161,7 +161,7 @@ def create_image(request: Request) -> Response:
 def list_images(request: Request) -> Response:
     """List images, newest first.
 
-    A page has at most `limit` images. `Link` leads to the next page.
+    A page has at most `limit` images. `Link` contains the URL of the next page.
     """
     page = images.page(request.database, **request.query)
     content = f"{dump([as_json(request, image) for image in page.items])}\n".encode()

@@ -28,17 +28,18 @@ MONTH_NAMED = re.compile(
     rf"(?:,?[ ]+(?:at[ ]+)?{TIME}{ZONE})?",
     IN_ANY_CASE,
 )
-# Tue Mar  5 18:22:41 2024
+# The form of C's ctime: Tue Mar  5 18:22:41 2024
 YEAR_LAST = re.compile(
     rf"(?:[a-z]{{3}},?[ ]+)?(?P<name>[a-z]{{3}})[ ]+(?P<day>\d\d?)[ ]+{TIME}{ZONE}[ ]+(?P<year>\d{{4}})", IN_ANY_CASE
 )
-# 20.11.2026; also 20/11/2026 and 11/20/2026, which are ambiguous unless one number is above 12 or both are equal
+# Numbers only: 20.11.2026, 20/11/2026 and 11/20/2026. Without dots, a date is ambiguous unless one number is above 12
+# or both are equal.
 NUMBERS_ONLY = re.compile(
     r"(?P<first>\d\d?)(?P<separator>[-/.])(?P<other>\d\d?)(?P=separator)(?P<year>\d{4})"
     rf"(?:,?[ ]+{TIME}{ZONE})?",
     IN_ANY_CASE,
 )
-# 13:34 06/21/2014, 13:34 2014-06-21
+# The time before the date: 13:34 06/21/2014, 13:34 2014-06-21
 TIME_FIRST = re.compile(
     rf"{TIME},?[ ]+(?:(?P<first>\d\d?)(?P<separator>[-/.])(?P<other>\d\d?)(?P=separator)(?P<year>\d{{4}})"
     r"|(?P<iso_year>\d{4})-(?P<month>\d\d?)-(?P<day>\d\d?))",

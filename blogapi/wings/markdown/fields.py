@@ -203,7 +203,7 @@ FIELD_CONVERTERS: dict[str, tuple[str, Callable[..., Any]]] = {
     for field, names in NAMES_OF_FIELDS.items()
     for name in names
 }
-IGNORED = ("id", "created_at")  # accepted in a request, but without effect
+IGNORED = ("id", "created_at")  # names that a request may contain, but that have no effect
 NOT_IN_REQUESTS = (*IGNORED, *IMPORTED)
 FIELD_NAMES = tuple(field for field in NAMES_OF_FIELDS if field not in IGNORED)
 KNOWN = (*FIELD_CONVERTERS, *IGNORED)  # names at the top level that are not kept as `params`

@@ -16,9 +16,9 @@ from blogapi.wings.markdown.headers import read_headers, read_json, split_header
 from blogapi.wings.markdown.programs import ANY, OURS, WRITTEN, Program, recognized_by, with_date_name
 from blogapi.wings.markdown.public import hides
 
-MAX_FILE_BYTES = 4 * 1024 * 1024  # for an imported file; exported files are always smaller
+MAX_FILE_BYTES = 4 * 1024 * 1024  # maximum size of an imported file; exported files are always smaller
 CACHED_CHARACTERS = 1024  # longer front matter is not cached
-FRONT_MATTER_LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # an opening line such as ---json
+FRONT_MATTER_LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # an opening line with a language: ---json
 PARSERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # by delimiter
 TITLE_HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
@@ -39,7 +39,7 @@ class MarkdownFile(NamedTuple):
     created_at: str | None = None  # in RFC 3339
     number: int = 0  # the post's `id` in the service that exported it, or 0
     others: Mapping[str, Any] = {}  # values that belong to no field, before conversion; `params` also contains them
-    values: Mapping[str, Any] = {}  # all values, before conversion
+    values: Mapping[str, Any] = {}  # all values in the front matter, before conversion
     sources: Mapping[str, str] = {}  # the name that the file uses for each field
     lines: Mapping[str, int] = {}  # line numbers by name
     content_line: int = 0  # the line where the content begins; 0 if the post is from an export

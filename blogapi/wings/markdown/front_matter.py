@@ -12,8 +12,8 @@ from blogapi.documents import MAX_INTEGER
 
 MAX_FRONT_MATTER_BYTES = 64 * 1024
 MAX_DEPTH = 16
-MAX_DIGITS = 400  # a longer integer in YAML is text
-MAX_VALUES = 2000  # in all, including names and the ends of lists
+MAX_DIGITS = 400  # A longer integer in YAML is read as text.
+MAX_VALUES = 2000  # maximum number of values, including names and the ends of lists
 
 NOT_UTF_8 = "must be UTF-8"
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
@@ -26,8 +26,8 @@ CLOSING = {
 # Characters that YAML 1.2 forbids (5.1), except surrogates, which decoding has already rejected
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
-# Our replacement for a parser's message that contains a phrase. libyaml and PyYAML use the same phrases, but word the
-# rest of a message differently.
+# Messages to show in place of a parser's message that contains the phrase. libyaml and PyYAML both use these phrases,
+# but they word the rest of their messages differently.
 PARSER_HINTS = {
     "mapping values are not allowed": "mapping values are not allowed here: put the text in quotes",
     "cannot start any token": "a character cannot start any token: put the text in quotes, and spaces instead of tabs",
@@ -40,8 +40,8 @@ BOOLEAN = re.compile("(true|True|TRUE)|false|False|FALSE")
 INTEGER = re.compile("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?((\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 
-# The second group is a number, boolean or date, to be put in quotes so that it stays text. Strings and table headers,
-# which look like lists, are matched first and stay unchanged.
+# The second group matches a number, boolean or date, which `read_toml` puts in quotes so that it stays text. Without
+# that group, the pattern also matches strings and table headers (which look like lists), so that they stay unchanged.
 TOML_VALUE = re.compile(
     rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
     r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]++(?:[ ]\d\d:[^\s#\]},]++)?+)(?![ \t]*[.=])",

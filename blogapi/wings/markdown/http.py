@@ -36,7 +36,7 @@ def parse_file(request: Request) -> dict[str, Any]:
 def lost_line_breaks(request: Request) -> bool:
     """Return whether the body has probably lost its line breaks, as after `curl -d`.
 
-    A body that consists of a heading alone counts only if curl sent it.
+    For a body that is only a heading, return True only if curl sent it.
     """
     body = request.body.removeprefix(b"\xef\xbb\xbf").lstrip(b" ")
     is_curl = request.environ.get("HTTP_USER_AGENT", "curl").startswith("curl")

@@ -53,8 +53,8 @@ class Program:
     config_names: tuple[str, ...] = ()
     own_config_files: tuple[str, ...] = ()  # `config_files` that identify the program even without `config_names`
     post_folders: tuple[str, ...] = ()
-    own_names: tuple[str, ...] = ()  # names in its front matter
-    header_form: str = ""  # a key of HEADER_FORMS
+    own_names: tuple[str, ...] = ()  # names that together identify its front matter
+    header_form: str = ""  # the form of its headers, a key of HEADER_FORMS
     field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # more names for fields, best first
     flattened: tuple[str, ...] = ()  # mappings whose fields are read as if they were at the top level
     creation_dates: tuple[str, ...] = ("created",)  # names of dates that alone do not make a post public

@@ -70,7 +70,7 @@ def _hides(value: str, now: str) -> bool:
 
 
 def _limits(value: str, now: str) -> bool:
-    return value not in PUBLIC and not re.match("[1-9]", value)  # A date also means public.
+    return value not in PUBLIC and not re.match("[1-9]", value)  # A publication date also means public.
 
 
 def _says_hidden(value: str, now: str) -> bool:
@@ -80,7 +80,7 @@ def _says_hidden(value: str, now: str) -> bool:
 def _is_over(value: str, now: str) -> bool:
     if re.fullmatch(r"\d{10}(\d{3})?", value, re.ASCII):  # Unix time in seconds or milliseconds
         return rfc3339(int(value[:10])) <= now
-    return value not in OFF and rfc3339_or_empty(value) <= now  # An unreadable time counts as past.
+    return value not in OFF and rfc3339_or_empty(value) <= now  # A time that cannot be parsed counts as past.
 
 
 def _is_to_come(value: str, now: str) -> bool:

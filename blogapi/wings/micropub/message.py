@@ -54,8 +54,8 @@ def count_key(request: Request, key: KnownKey) -> None:
 def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str] = SCOPES) -> None:
     """Check a request's key and count the request, but only once. Raises Forbidden unless the key has one of `scopes`.
 
-    A form may contain the key as `access_token` (RFC 6750, section 2.2), here in `tokens`. Raises BadRequest if the
-    request contains different keys.
+    A form may contain the key as `access_token` (RFC 6750, section 2.2), which the caller passes in `tokens`. Raises
+    BadRequest if the request contains different keys.
     """
     secrets = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
     if len(secrets) > 1:

@@ -32,7 +32,7 @@ def prepare(database: Database, content: str) -> None:
 
 
 def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Update a post's words in the index if they have changed. {} means that the post does not exist."""
+    """Update a post's words in the index if they have changed. {} stands for a post that does not exist."""
     if not new:
         remove(tx, post_id)
     elif any(old.get(name) != new.get(name) for name in INDEXED_FIELDS):

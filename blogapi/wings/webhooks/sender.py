@@ -53,7 +53,7 @@ class Sender:
         self.wake = threading.Event()  # set when a thread ends or the service stops, to wake the background work
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # threads by webhook
-        self.attempts: list[dict[str, Any]] = []  # not recorded yet
+        self.attempts: list[dict[str, Any]] = []  # attempts that are not recorded yet
         self.sent: Counter[int] = Counter()  # messages sent so far, by webhook
 
     def finish(self) -> None:

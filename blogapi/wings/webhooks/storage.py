@@ -185,7 +185,7 @@ def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
     newest = deliveries_query.where(Delivery.webhook_id == webhook_id, Event.type != "ping").limit(limit)
     names = {}
     for message_id, payload in reader.rows(newest.select(Event.message_id, Event.payload)):
-        with suppress(AttributeError, LookupError, TypeError, ValueError):  # the payload is damaged
+        with suppress(AttributeError, LookupError, TypeError, ValueError):  # raised if the payload is damaged
             data = json.loads(payload)["data"]
             names[message_id] = data["post"]["title"] if "post" in data else data["tag"]["name"]
     return names

@@ -89,7 +89,10 @@ class WebhookInputSchema(InputSchema):
         strict=True,
         validate=Range(0, MAX_AFTER, error="must be from {min} to {max}"),
         error_messages=NOT_NULL | {"invalid": "must be a whole number"},
-        **doc("Delays events by this many seconds and sends only the last one. 0, the default, sends each at once."),
+        **doc(
+            "Delays events by this many seconds, and sends only the last one. "
+            "With 0, the default, every event is sent immediately."
+        ),
     )
     body = choice(
         webhooks.BODIES,
@@ -157,7 +160,7 @@ class DeliverySchema(StrictSchema):
 def list_webhooks(request: Request) -> Response:
     """List webhooks, oldest first.
 
-    There are at most 50, all on one page.
+    There are at most 50 webhooks, which are all on one page.
     """
     return json_response(request, list(map(as_json, webhooks.listing(request.database))))
 
