@@ -1,10 +1,12 @@
-"""Unsaved text: the server keeps what a writer types into the form of a post. Only saving the form changes the post.
+"""Unsaved text: the server stores what a writer types into the form of a post. Only saving the form changes the post.
 
-The unsaved text of a post, new or not, is a draft. A form opens with the current copy of its draft; the history lists
-the other copies. Each open form writes one copy, whose `number` grows with each change. The `place` "Qx7 3" stands for
-the text of the form Qx7 at number 3. A form sends in `over` the place it was opened with. Once the writer has chosen
-between two texts, it sends the place to replace, as in "Qx7 3 instead". Each write compares `over` with the current
-copy:
+The unsaved text of a post, new or existing, is a draft, which consists of copies. Each open form writes one copy, and
+increments the `number` of that copy with each change. A form opens with the current copy of the draft. The history of
+the post lists the other copies.
+
+A place such as "Qx7 3" identifies the text of the form Qx7 at number 3. In `over`, a form sends the place of the text
+it was opened with. Once the writer has chosen between two texts, the form sends the place of the text to replace and
+the word "instead": "Qx7 3 instead". Each write compares `over` with the current copy:
 
 | request                                | no current text   | current: its own or `over` | current: another's text   |
 | -------------------------------------- | ----------------- | -------------------------- | ------------------------- |
@@ -16,10 +18,11 @@ copy:
 | discard                                | no-op             | it is DISCARDED            | it is DISCARDED           |
 | use, or undo a discard                 | becomes current   | becomes current            | the other goes ASIDE      |
 
-The server deletes text only if a form that shows it has continued or saved it, if it is old, or beyond the limits.
+The server deletes a text only after a form that shows the text has continued or saved it, or because the text is old,
+or because the copies exceed the limits.
 
-In `seen`, the current copy records the last number of each form whose text it contains or replaces. The server uses it
-to ignore late and repeated requests, and to let a form without other changes load the newer text.
+The current copy records in `seen` the last number of each form whose text it contains or replaces. From `seen`, the
+server recognizes late and repeated requests, and forms that can load the newer text because they add nothing to it.
 """
 
 import json
@@ -34,41 +37,41 @@ from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.models import Author, DraftCopy
 
-OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The post has the text of a SAVED copy.
+OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The text of a SAVED copy is in the post.
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
-UNTOUCHED, RIVAL = "untouched", "rival"  # whether the newer text contains that of a form
+UNTOUCHED, RIVAL = "untouched", "rival"  # the newer text includes the text of a form, or does not
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
-MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for all copies with text
-MAX_ROWS, MAX_SEEN = 1000, 100  # limits for all copies, and for the forms in `seen`
+MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for the number and the total size of copies with text
+MAX_ROWS, MAX_SEEN = 1000, 100  # limits for the number of all copies, and of forms in `seen`
 PRUNED = 100  # copies deleted in one transaction
 
 
 class Copy(NamedTuple):
     """A copy without its text."""
 
-    id: str  # the id of the form
+    id: str  # the id of the form that writes it
     number: int
     draft: str  # the id of the post or, for a new one, an id chosen by the page
     post_id: int | None = None
     state: str = OPEN
     etag: str = ""  # the entity tag of the post when the form was opened or last saved
-    seen: str = "{}"  # JSON: numbers by form
+    seen: str = "{}"  # JSON: the last number of each form
     saved_at: str = ""
     browser: str = ""
     title: str = ""
 
     @property
     def place(self) -> str:
-        """`over` in a form opened with this copy."""
+        """The value of `over` in a form opened with this copy."""
         return f"{self.id} {self.number}"
 
     @property
     def instead(self) -> str:
-        """`over` in a form whose writer has chosen to replace this copy."""
+        """The value of `over` in a form whose writer has chosen to replace this copy."""
         return f"{self.place} instead"
 
     def has(self, place: str) -> bool:
-        """Return whether this copy contains or replaces the text at a place, or "" for a form without unsaved text."""
+        """Return whether this copy contains or replaces the text at a place. A form without text has the place ""."""
         form, number, *_ = (place or " 0").split(" ")
         return int(number) <= json.loads(self.seen).get(form, 0)
 
@@ -77,7 +80,7 @@ class Sent(NamedTuple):
     """The content of a form."""
 
     copy: Copy
-    fields: Mapping[str, str]  # as typed; when saving, only hashes: `base` of each field, and `text` of all
+    fields: Mapping[str, str]  # as typed; when saving, the hash of each field in `base` and of all fields in `text`
     over: str = ""
 
 
@@ -90,20 +93,20 @@ CURRENT = Compiled(_copies.where(_of_draft).order_by(DraftCopy.state == DISCARDE
 
 
 def find(reader: Reader, place: str, *states: str) -> Copy | None:
-    """Return the copy of a form, given its id or a place, if it has one of these states; by default, any will do."""
+    """Return the copy of a form, given its id or a place, if the copy is in one of `states` (by default, in any)."""
     row = reader.row(COPY_OF_FORM, form=place.partition(" ")[0])
     copy = Copy._make(row) if row else None
     return copy if copy and (not states or copy.state in states) else None
 
 
 def with_text(reader: Reader, copy_id: str) -> Copy:
-    """Return a copy with text, given its id or a place. Raises DoesNotExist."""
+    """Return a copy, given its id or a place. Raises DoesNotExist if there is none, or its text is not stored."""
     query = _copies.where(DraftCopy.id == copy_id.partition(" ")[0], DraftCopy.state.in_(WITH_TEXT))
     return Copy._make(reader.get("copy", query))
 
 
 def text_of(reader: Reader, copy_id: str) -> dict[str, str]:
-    """Return the fields of a copy, as in `Sent`."""
+    """Return the fields of a copy as `Sent` describes them."""
     return json.loads(reader.one(DraftCopy.select(DraftCopy.fields).where(DraftCopy.id == copy_id))[0])
 
 
@@ -114,24 +117,27 @@ def post_of(reader: Reader, draft: str) -> int | None:
 
 
 def key_of(draft: str) -> idempotency.IdempotencyKey:
-    """Return a key with which a draft creates only one post. No Idempotency-Key header can contain its space."""
+    """Return the key with which a draft creates only one post. Its space keeps it apart from keys that clients send."""
     return idempotency.IdempotencyKey(b"", f"draft {draft}", b"")
 
 
 def current(reader: Reader, draft: str) -> Copy | None:
-    """Return the current copy of a draft, else the last discarded one."""
+    """Return the current copy of a draft, or else the last discarded one."""
     row = reader.row(CURRENT, draft=str(post_of(reader, draft) or draft))
     return Copy._make(row) if row else None
 
 
 def opened(reader: Reader, draft: str, name: str) -> Copy | None:
-    """Return the copy with which a form opens: the one with this id if it has text, else the current one."""
+    """Return the copy that a form opens with: the one with the id `name` if it has text, or else the current one."""
     now = current(reader, draft)
     return find(reader, name, *WITH_TEXT) or (now if now and now.state != DISCARDED else None)
 
 
 def newer(reader: Reader, sent: Sent) -> str:
-    """Return UNTOUCHED if a draft has newer text that includes the form's, RIVAL if it does not, or "" if none is."""
+    """Compare a form with newer text in its draft.
+
+    Return UNTOUCHED if the newer text includes the text of the form, RIVAL if it does not, "" if no text is newer.
+    """
     copy, now = sent.copy, current(reader, sent.copy.draft)
     if now is None or (now.state != DISCARDED and (now.id == copy.id or now.place == sent.over)):
         return ""
@@ -142,13 +148,13 @@ def newer(reader: Reader, sent: Sent) -> str:
 
 
 def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Copy]:
-    """Return the copies in these states, newest first, by default those of all drafts."""
+    """Return the copies in these states, of one post or of all drafts, newest first."""
     query = _copies.where(DraftCopy.state.in_(states)).order_by(*_latest).limit(MAX_COPIES)
     return list(map(Copy._make, reader.rows(query.where(DraftCopy.post_id == post_id) if post_id else query)))
 
 
 def put(tx: Transaction, sent: Sent) -> None:
-    """Keep the text of a form, as in the table above."""
+    """Store the text of a form according to the table above."""
     posts.check_size(tx, max(sent.fields.values(), key=len))
     new, fields = sent.copy, {**sent.fields}
     now, mine, post_id = current(tx, new.draft), find(tx, new.id), post_of(tx, new.draft)
@@ -156,7 +162,7 @@ def put(tx: Transaction, sent: Sent) -> None:
         return
     if now and now.id == new.id and now.state == SAVED:  # typed while the form was being saved
         new, fields["base"] = new._replace(etag=now.etag), text_of(tx, now.id)["base"]
-    elif new.post_id != post_id:  # Another form has created the post. Saving this copy will show both texts.
+    elif new.post_id != post_id:  # Another form has created the post. Without an etag, saving will compare the texts.
         new, fields["base"] = new._replace(etag=""), ""
     new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
     if now and now.state == OPEN and now.id != new.id and sent.over not in (now.place, now.instead):
@@ -166,7 +172,7 @@ def put(tx: Transaction, sent: Sent) -> None:
 
 
 def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
-    """Write a copy. If it replaces the current copy, delete that one if it was continued, or else put it aside."""
+    """Write a copy. Delete the copy that it continues, and a saved copy that it replaces; put an unsaved one aside."""
     copy, seen = sent.copy, json.loads(now.seen) if now else {}
     former = find(tx, sent.over)
     if former and former.place == sent.over and former.draft == copy.draft:
@@ -175,7 +181,7 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
         tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == now.id))
         if now.state == OPEN and sent.over not in (now.place, now.instead):
-            seen.pop(now.id, None)  # The writer has not chosen yet, so the other form must ask.
+            seen.pop(now.id, None)  # The writer has not chosen between the texts yet, so the other form must ask.
     seen = dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
     text = json.dumps(sent.fields, ensure_ascii=False)
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
@@ -196,7 +202,7 @@ def _bound(tx: Transaction, newest_id: str) -> None:
 
 
 def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) -> tuple[posts.StoredPost, bool]:
-    """Create the post of a draft, or find it if it exists; return it, and whether it is new. Raises Rejected."""
+    """Create the post of a draft unless it exists; return the post, and whether it is new. Raises Rejected."""
     draft = sent.copy.draft
     is_new = post_of(tx, draft) is None
     post = idempotency.add_once(tx, fields, author, key_of(draft)) if draft else posts.add(tx, fields, author)
@@ -207,7 +213,7 @@ def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) ->
 
 
 def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: posts.Check, sent: Sent) -> bytes:
-    """Save a form to its post. A repeated request is a no-op. Raises like `posts.change`."""
+    """Save a form to its post. A repeated request is a no-op. Raises the same exceptions as `posts.change`."""
     if find(tx, sent.copy.id, SAVED) and text_of(tx, sent.copy.id)["text"] == sent.fields["text"]:
         return posts.find(tx, post_id)
     document = posts.change(tx, post_id, changes, author, check)
@@ -216,7 +222,7 @@ def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: pos
 
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
-    """Record that a version of the post contains the form."""
+    """Record that the text of the form is in the post."""
     saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=etag_of(document))
     mine = find(tx, saved.id)
     if mine and mine.number > saved.number:  # The writer has typed more in the meantime.
@@ -234,7 +240,7 @@ def discard(tx: Transaction, copy_id: str) -> Copy:
 
 
 def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
-    """Make a copy the current one, so that the form of the `other` copy loads its text. Raises DoesNotExist."""
+    """Make a copy the current one. The form of the `other` copy, if any, then loads its text. Raises DoesNotExist."""
     copy, replaced = with_text(tx, copy_id), find(tx, other)
     if copy.state != OPEN:
         now = current(tx, copy.draft)
@@ -246,7 +252,7 @@ def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete a batch of copies older than `days`; return how many."""
+    """Delete a batch of copies older than `days`, and of old SAVED copies; return how many were deleted."""
     horizons = earlier(tx.now, timedelta(days=days)), earlier(tx.now, SAVED_PERIOD)
     is_old = (DraftCopy.saved_at <= horizons[0]) | ((DraftCopy.bytes == 0) & (DraftCopy.saved_at <= horizons[1]))
     old = [copy_id for (copy_id,) in tx.rows(DraftCopy.select(DraftCopy.id).where(is_old).limit(PRUNED))]

@@ -1,4 +1,4 @@
-"""A post as the fields of its form, and the lines that differ between two forms."""
+"""Convert a post to the fields of its form and back, and compare two forms line by line."""
 
 import csv
 from bisect import bisect_left
@@ -21,26 +21,27 @@ from blogapi.wings.owner.frame import local_time
 from blogapi.wings.proposals.storage import conflicts
 from blogapi.wings.search import index
 
-FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # Former slugs are only shown.
+FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # The page only shows former slugs.
 LABELS = {name: field.label or name.replace("_", " ").capitalize() for name, field in documents.FIELDS.items()}
 TEXTS = [name for name in FORM_FIELDS if documents.FIELDS[name].kind == "text"]
-# Fields without a special place in the form and on the page of a post
+# Optional fields that the form and the page of a post show one after another, without special markup
 MORE_FIELDS = {
     name: field
     for name, field in documents.FIELDS.items()
     if field.presence == "optional" and field.kind in ("line", "text", "url") and name != "cover_image"
 }
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new post
-CONTEXT = 2  # equal lines shown around a change
-MAX_COMPARED = 300  # limit for the lines of a text, because comparing takes quadratic time
-MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits for what is shown: lines, characters of each, all
+CONTEXT = 2  # number of unchanged lines shown before and after a change
+MAX_COMPARED = 300  # limit for the lines compared one by one, because that takes quadratic time
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits for shown lines, characters per line, and in all
 Form = Mapping[str, str]  # the fields of a form
-Lines = list[tuple[str, str]]  # lines, each after " " (the same), "-" (removed), "+" (added) or "@" (some skipped)
+# The kind and the text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
+Lines = list[tuple[str, str]]
 post_schema = PostInputSchema()
 
 
 def as_typed(post: Fields) -> dict[str, str]:
-    """Return the fields of a post as its form shows them."""
+    """Return the values that the form of a post shows."""
     typed = {name: post.get(name) or "" for name in FORM_FIELDS}
     typed |= {name: with_line_feeds(typed[name]) for name in TEXTS}
     return typed | {"tags": as_line(post["tags"]), "params": block(post.get("params") or {})}
@@ -56,9 +57,9 @@ def _hash(name: str, typed: Form) -> str:
 
 
 def follow(typed: MutableMapping[str, str], post: Form) -> list[str]:
-    """Update the unedited fields of a form from the current post; return the fields that changed in both."""
+    """Update the unedited fields of a form from the current post; return the fields that were changed in both."""
     base = dict(pair.split(":", 1) for pair in typed.get("base", "").split() if ":" in pair)
-    names = [name for name in FORM_FIELDS if name in typed and (typed[name] or name != "slug")]  # A save sets a slug.
+    names = [name for name in FORM_FIELDS if name in typed and (typed[name] or name != "slug")]  # Saving fills it in.
     mine = {name: _hash(name, typed) for name in names}
     for name in FORM_FIELDS:
         if name not in mine or mine[name] == base.get(name):
@@ -72,7 +73,7 @@ def as_line(tags: Iterable[str]) -> str:
 
 
 def from_line(line: str) -> list[str]:
-    """Return the tags in a text, separated by commas or line breaks."""
+    """Return the tags in a text, where commas or line breaks separate them."""
     try:
         rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
     except csv.Error:
@@ -81,12 +82,12 @@ def from_line(line: str) -> list[str]:
 
 
 def with_line_feeds(text: str) -> str:
-    """Return a text with LF for each line break, as browsers show it in a form."""
+    """Convert the line breaks in a text to LF, as browsers do in a form."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> dict[str, Lines]:
-    """Return the changed lines of each field that differs between two forms. A thread compares them: it can be slow."""
+    """Return the changed lines of each field that differs between two forms. Runs in a thread: it can be slow."""
     old, new = ({**form, "published_at": local_time(form["published_at"]).replace("T", " ")} for form in (old, new))
     differing = [name for name in names if old[name] != new[name]]
     compare = request.database.compute_in_thread
@@ -94,7 +95,7 @@ def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> 
 
 
 def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
-    """Load the typed fields of a new post, or of the `old` one. Raises ValidationError for all invalid fields."""
+    """Load the typed fields of a new post or, if given, of the `old` one. Raises one ValidationError for all fields."""
     typed, wrong = typed_fields(old)
     try:
         fields = post_schema.load(typed)
@@ -107,12 +108,12 @@ def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
 
 
 def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Parse the typed fields; return them, and the reasons why the others are invalid.
+    """Parse the typed fields; return the valid ones, and the reasons why the other ones are invalid.
 
     Unedited text keeps the line breaks of the `old` post. Edited text gets CRLF if the old text had it.
     """
     typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
-    typed["status"] = g.form.get("to") or typed["status"]  # A button can choose it.
+    typed["status"] = g.form.get("to") or typed["status"]  # Some buttons send a status.
     for name in TEXTS:
         before = old.get(name, "")
         if typed[name] == with_line_feeds(before):
@@ -127,7 +128,7 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
             wrong[name] = [str(error)]
             del typed[name]
     if time := typed.pop("published_at"):
-        before = old.get("published_at", "")  # Its local time is ambiguous when the clocks go back.
+        before = old.get("published_at", "")  # It stays if unedited: local times are ambiguous when the clocks go back.
         typed["published_at"] = before if local_time(time) == local_time(before) else time
     return typed, wrong
 
@@ -136,10 +137,10 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
 
 
 def changed_lines(old: str, new: str) -> Lines:
-    """Return the removed and added lines, each after its kind, with a few equal lines around them.
+    """Return the removed and added lines with their kinds, and a few unchanged lines around them.
 
-    To save memory, only the part between the equal lines at both ends is split, and as bytes, because an emoji makes a
-    string four times as large. If that part is long, all of it counts as removed and added.
+    To save memory, only the part between the equal lines at both ends is split, and it is split as bytes, because a
+    single emoji makes a string four times as large. If that part is long, all its lines are reported as changed.
     """
     if old == new:
         return []
@@ -165,7 +166,7 @@ def changed_lines(old: str, new: str) -> Lines:
 
 
 def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return the size of the equal lines at the start and at the end of two texts, in bytes."""
+    """Return the size in bytes of the lines that two texts share at the start and at the end."""
     most = min(len(old), len(new))
     equal = bisect_left(range(1, most + 1), True, key=lambda size: old[:size] != new[:size])
     start = old.rfind(b"\n", 0, equal)
@@ -174,7 +175,7 @@ def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def marked(lines: Lines) -> Lines:
-    """Mark the part of each changed line that differs, if as many lines were added as removed."""
+    """Mark the part of each line that differs where as many lines were added as removed."""
     runs = [(kind, [line for _, line in run]) for kind, run in groupby(lines, key=lambda line: line[0])]
     for (old_kind, old), (new_kind, new) in pairwise(runs):
         if (old_kind, new_kind, len(old)) == ("-", "+", len(new)):

@@ -1,4 +1,4 @@
-"""What the views of the owner's page share: sessions, forms and their tokens, notices, and errors as pages."""
+"""Code shared by the views of the owner's page: sessions, forms and their tokens, notices, and error pages."""
 
 import hmac
 import secrets
@@ -31,13 +31,14 @@ from blogapi.wings.tags import storage as tags
 ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
-PREVIEW = "/preview"  # receives the form of a post, with a token of its own
-MAX_FORM_BYTES = 64 * 1024  # limit for a form without a post or without a session, because an error page repeats it
-MAX_COPY_BYTES = 4 * 1024 * 1024  # limit for the copy of a post's form
+PREVIEW = "/preview"  # receives the same form as saving a post, and checks a separate token in it
+# Limit for forms other than a post's, and for every form sent without a session, because the error page repeats it
+MAX_FORM_BYTES = 64 * 1024
+MAX_COPY_BYTES = 4 * 1024 * 1024  # limit for the unsaved text of a post's form
 OFFERED_TAGS = 500
-USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
+USE_PERIOD = timedelta(hours=1)  # the last use of a session is recorded at most this often
 NOTICE, NOTICE_SECONDS = "-notice", 60
-FOR_WRITERS = {  # what the page says instead of API messages that begin like this
+FOR_WRITERS = {  # how API messages begin, and the messages that the page shows instead
     "must not be in the future": "this date is in the future: choose Schedule, or clear it",
     "must be given, and in the future": "choose a date in the future to schedule the post",
     "must be a time in RFC 3339": "choose a date and a time",
@@ -55,7 +56,7 @@ HEADERS = {
 
 
 def check_session() -> None:
-    """Require a session and, for a change, the token of its form. Without a session, the error page keeps the form."""
+    """Require a session and, for a change, the token of the form. Without a session, the error page shows the form."""
     g.form, request.error_page = MultiDict(), error_page
     is_public = is_for_strangers(current_app.view_functions[request.endpoint or ""])
     is_change = request.method not in READ_METHODS
@@ -71,7 +72,7 @@ def check_session() -> None:
         raise
     if is_change:
         g.form = load_form()
-        if not is_public and request.method != "PUT":  # Browsers let no other site send a PUT.
+        if not is_public and request.method != "PUT":  # Browsers do not let other sites send PUT.
             token = g.form.get("preview_token" if own_path() == PREVIEW else "form_token", "")
             if not hmac.compare_digest(token.encode(), form_token(own_path()).encode()):
                 raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
@@ -80,7 +81,7 @@ def check_session() -> None:
 
 
 def use_session(token: str) -> None:
-    """Continue the session with this token, and record its use. Raises Forbidden if there is none."""
+    """Continue the session with this token, and record its use. Raises Forbidden if there is no such session."""
     session = sessions.find(request.database, sessions.SESSION, token)
     if session is None:
         raise Forbidden(NO_SESSION)
@@ -91,11 +92,12 @@ def use_session(token: str) -> None:
 
 
 def load_form() -> MultiDict[str, str]:
-    """Return the fields of the request's form, with the date in UTC, and with LF for the CRLF that browsers send.
+    """Return the fields of the request's form. Raises an HTTPException.
 
-    A slug that the page filled in is empty, so that saving the post derives it from the title. Raises an HTTPException.
+    The date is converted to UTC, and the CRLF that browsers send to LF. A slug that the page suggested and the writer
+    did not edit becomes empty, so that saving the post derives it from the title.
     """
-    check_content_type(request, (FORM,))  # A megabyte of percent-encoded Cyrillic would take 0.3 s to parse.
+    check_content_type(request, (FORM,))  # Multipart only: parsing 1 MB of percent-encoded Cyrillic takes 0.3 s.
     most = MAX_COPY_BYTES if request.session and request.method == "PUT" else MAX_FORM_BYTES
     form = Form(request, most, most, MAX_BODY_FIELDS)
     if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW, UPLOAD)):
@@ -126,12 +128,12 @@ def form_token(action: str) -> str:
 
 
 def cookie_name(suffix: str = "") -> str:
-    """Return the name of a cookie. Browsers accept the prefix `__Secure-` over TLS only."""
+    """Return the name of a cookie. Browsers accept the `__Secure-` prefix only over TLS."""
     return f"{'__Secure-' if request.service.config.base_url.startswith('https:') else ''}blogapi{suffix}"
 
 
 def read_cookie(suffix: str = "") -> str:
-    """Return the value of a cookie, or "". Werkzeug would parse all cookies, in quadratic time."""
+    """Return the value of a cookie, or "". Werkzeug's parser is not used: it takes quadratic time for all cookies."""
     for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
         name, _, value = pair.strip().partition("=")
         if name == cookie_name(suffix):
@@ -140,44 +142,44 @@ def read_cookie(suffix: str = "") -> str:
 
 
 def set_cookie(response: Response, value: str, seconds: float, suffix: str = "") -> None:
-    """Set a cookie for the owner's page only. The session's has no suffix."""
+    """Set a cookie for the owner's page only. The session cookie has no suffix."""
     name = cookie_name(suffix)
     secure = name.startswith("__Secure-")
     response.set_cookie(name, value, int(seconds), path=address(), secure=secure, httponly=True, samesite="Strict")
 
 
 def sent_digest() -> bytes:
-    """Return the digest in a form, sent as hexadecimal digits, or b"" for anything else."""
+    """Return the digest that the form contains in hexadecimal, or b"" if it is missing or invalid."""
     with suppress(ValueError):
         return bytes.fromhex(g.form.get("digest", ""))
     return b""
 
 
 def own_path() -> str:
-    """Return the request's path below the root of this page."""
+    """Return the request's path relative to ROOT."""
     return request.path.removeprefix(ROOT)
 
 
 def address(path: str = "", root: str = ROOT) -> str:
-    """Return the address of a path of this page, below the path of BLOGAPI_URL."""
+    """Return the address of a path on this page, including the path of BLOGAPI_URL."""
     return request.address(root + path)
 
 
 def own_image(url: str) -> str:
-    """Return the address where this page can show one of the service's images; "" for any other image."""
+    """Return the address from which this page can load an image of the service, or "" for any other URL."""
     start = f"{request.service.config.base_url}/images/"
     return address(url.removeprefix(start), "/images/") if url.startswith(start) else ""
 
 
 def known_tags() -> list[str]:
-    """Return the names of tags that a form offers."""
+    """Return the tags that a form suggests."""
     with suppress(Unavailable):
         return [tag.name for tag in request.database.read_in_thread(request.client, tags.page, OFFERED_TAGS).items]
     return []
 
 
 def asked() -> dict[str, str]:
-    """Return the request's query, without empty values and the trail of newer pages."""
+    """Return the request's query parameters except empty ones and `newer`, which lists the newer pages."""
     return {name: value for name, value in request.args.items() if value and name != "newer"}
 
 
@@ -190,7 +192,7 @@ def local_time(text: str) -> str:
 
 
 def utc_time(text: str) -> str:
-    """Convert a typed time to UTC, from the time zone of this page unless it ends in Z; leave other text unchanged."""
+    """Convert a typed time from the time zone of this page to UTC; return anything else unchanged."""
     if not text.endswith("Z"):
         with suppress(ValueError):
             return rfc3339_of(text, request.service.config.timezone)
@@ -198,9 +200,10 @@ def utc_time(text: str) -> str:
 
 
 def done(path: str, text: str, title: str = "", undo: tuple[str, dict] | None = None, **shown_once: str) -> Response:
-    """Redirect to a page with a notice, and a form for `undo`: its action and fields.
+    """Redirect to a page that shows a notice and, if `undo` is given, an Undo button.
 
-    A signed cookie of less than 4 KiB carries the notice, so that the server need not store the secrets `shown_once`.
+    `undo` is the action and the fields of the button's form. A signed cookie of less than 4 KiB contains the notice, so
+    the server does not have to store the secrets in `shown_once`.
     """
     response = redirect(address(path), 303)
     notice = {"path": path, "text": text, "title": title[:MAX_TITLE], "undo": undo} | shown_once
@@ -209,7 +212,7 @@ def done(path: str, text: str, title: str = "", undo: tuple[str, dict] | None = 
 
 
 def read_notice() -> dict[str, Any]:
-    """Return the notice that the redirect left for this page, or an empty one."""
+    """Return the notice for this page from its cookie, or an empty one."""
     with suppress(BadSignature):
         notice = URLSafeSerializer(request.session, NOTICE).loads(read_cookie(NOTICE) if request.session else "")
         g.was_noticed = notice["path"] == own_path()
@@ -218,7 +221,7 @@ def read_notice() -> dict[str, Any]:
 
 
 def shows_errors(show: Callable[..., str | Response]) -> Callable:
-    """Make a view answer invalid input with `show`, the view of its form, and with `wrong`, the messages by field."""
+    """Make a view answer invalid input by calling `show`, the view of its form, with `wrong`, the messages by field."""
 
     def decorate(view: Callable) -> Callable:
         @wraps(view)
@@ -238,7 +241,7 @@ def shows_errors(show: Callable[..., str | Response]) -> Callable:
 
 
 def _message(name: str, reasons: list[str] | dict[int | str, list[str]]) -> str:
-    """Join the messages about a field, in the words of the page. Messages about list items or params say which."""
+    """Join the messages about a field, using those in FOR_WRITERS. Name the list item or param that is invalid."""
     if not isinstance(reasons, dict):
         message = ", ".join(reasons)
         return next((words for start, words in FOR_WRITERS.items() if message.startswith(start)), message)
@@ -256,7 +259,7 @@ def context() -> dict[str, Any]:
 
 
 def error_page(status: int, message: str) -> str:
-    """Return an error page, which keeps what was typed. If its post was deleted, the form creates another."""
+    """Return an error page with the post's form, if one was sent. If the post was deleted, saving creates a new one."""
     keeps_form = "content" in g.form and own_path() != PREVIEW and request.method == "POST"
     action = "/posts/new" if status == 404 else own_path()
     name = "write" if keeps_form else "error"
@@ -264,11 +267,11 @@ def error_page(status: int, message: str) -> str:
 
 
 def finish(response: Response) -> Response:
-    """Add the headers that protect the page, and drop a notice that was shown."""
+    """Add the security headers. If the page shows a notice, delete its cookie."""
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
     for name, value in HEADERS.items():
-        if own_path() == PREVIEW:  # This page may frame it and its errors.
+        if own_path() == PREVIEW:  # The form of a post frames the preview and its errors.
             value = value.replace("frame-ancestors 'none'", "frame-ancestors 'self'").replace("DENY", "SAMEORIGIN")
         response.headers.setdefault(name, value)
     return response

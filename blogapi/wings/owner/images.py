@@ -31,7 +31,7 @@ def as_markdown(image: images.StoredImage) -> str:
 
 
 def add_image() -> str:
-    """Append the image chosen in the form, if any, to the content; return its name after *Upload*."""
+    """Append the image chosen in the form, if any, to the content. If *Upload* was pressed, return the image's name."""
     if not g.images:
         if "upload" in g.form:
             raise ValidationError("choose an image first", "file")
@@ -43,7 +43,7 @@ def add_image() -> str:
 
 @views.get("/images")
 def show_images() -> str:
-    """Show the images, newest first, or those whose name matches, and a form to upload another."""
+    """Show all images or, for a search, those whose name matches, newest first; and a form to upload another image."""
     query = asked()
     name = query.pop("q", "")[:MAX_SEARCHED_NAME]
     page = images.page(request.database, IMAGES_PER_PAGE, **list_query.load(query), name=name)
@@ -52,7 +52,7 @@ def show_images() -> str:
 
 @views.post(UPLOAD)
 def upload_image() -> Response:
-    """Store an image; its page shows the Markdown to use."""
+    """Store an image and redirect to its page, which shows the Markdown to use."""
     if not g.images:
         raise BadRequest("Choose an image first.")
     image, is_new = uploads.store_file(request, g.images[0])

@@ -1,4 +1,4 @@
-"""The owner's views of keys and webhooks. A form that is sent twice creates one."""
+"""The owner's views of keys and webhooks. A form that is sent twice creates only one key or webhook."""
 
 import hmac
 import re
@@ -23,23 +23,23 @@ from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema
 KEYS_PER_PAGE = 100
 SHOWN_DELIVERIES = 10  # deliveries shown for each webhook
 new_webhook, change_of_webhook = WebhookInputSchema(), WebhookChangeSchema(partial=True)
-CHOICES = {"events": webhooks.EVENTS, "everything": webhooks.DEFAULT_EVENTS, "bodies": webhooks.BODIES}  # in a form
+CHOICES = {"events": webhooks.EVENTS, "everything": webhooks.DEFAULT_EVENTS, "bodies": webhooks.BODIES}  # in the form
 PLACEHOLDER = re.compile("…(?!@)|OWNER(?=/)|REPOSITORY(?=/)|(?<=Bearer )TOKEN")
 WEBHOOK = "/webhooks/<id:webhook_id>"
 views = Blueprint("keys", __name__)
 
 
 def form_secret() -> bytes:
-    """Derive 256 bits from the form. Sending it again yields the same ones."""
+    """Derive a secret of 256 bits from the form. The same form yields the same secret again."""
     sent = [g.form["nonce"], sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
 
 def add_once(tx: Transaction, used: str, existing: Select, add: Callable, **fields: Any) -> None:
-    """Create a key or a webhook with the secret `used`, unless it exists. Raises Rejected if it was deleted."""
+    """Create a key or a webhook with the secret `used`, unless it exists. Raises Rejected if it was deleted since."""
     if tx.row(existing):
         return
-    # The record outlives the session. The name of an Idempotency-Key is never empty.
+    # The record outlives the session. Its empty name keeps it apart from an Idempotency-Key, which is never empty.
     row = {"digest": keys.digest_of(used), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
     try:
         tx.execute(Idempotency.insert(row))
@@ -118,7 +118,7 @@ def show_webhook(webhook_id: int, **shown: Any) -> str:
 @views.post(f"{WEBHOOK}/edit")
 @shows_errors(show_webhook)
 def save_webhook(webhook_id: int) -> Response:
-    """Change a webhook. Its headers stay unless they are retyped or removed, and its URL unless it is edited."""
+    """Change a webhook. It keeps its headers unless they are retyped or removed, and its URL unless that is edited."""
     old, typed = webhooks.find(request.database, webhook_id), typed_fields()
     if "remove_headers" in g.form:
         typed = {"headers": {}} | typed
@@ -157,7 +157,7 @@ def without_password(url: str) -> str:
 
 
 def add_action(rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
-    """Add a view that passes the arguments in its path, these `fields` of its form, and `fixed` to an operation."""
+    """Add a view that calls an operation with arguments from its path, these `fields` of its form, and `fixed`."""
 
     def view(**arguments: Any) -> Response:
         write = request.database.write_in_thread if in_thread else request.database.write

@@ -1,4 +1,4 @@
-"""The owner's views of posts: the list, a post to read, the proposals for it, its history, and the trash."""
+"""The owner's views of posts: the list, the page of a post with its proposals, its history, and the trash."""
 
 import json
 import secrets
@@ -36,12 +36,12 @@ from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.views import BEFORE
 
 POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
-PROPOSALS_PER_PAGE = 4  # proposals on a page; comparing and showing one can take 10 MB
-MAX_COUNTED = 100_000  # at most this many posts with a status are counted, in 5 ms
+PROPOSALS_PER_PAGE = 4  # few, because comparing and showing a proposal can take 10 MB
+MAX_COUNTED = 100_000  # limit for the posts counted for each status; counting these takes 5 ms
 MAX_QUERY = 200  # limit in characters for a search
 COMPARING_SECONDS = 0.5  # time limit for a page of the history
-MAX_SPLIT = 200_000  # limit in characters for counting the words of two versions, because other requests wait
-SEARCHED_VERSIONS = 5  # recent versions searched for the one shown in a form
+MAX_SPLIT = 200_000  # limit in characters for two versions whose words are counted, because other requests wait
+SEARCHED_VERSIONS = 5  # number of recent versions among which to look for the one that a page was opened with
 LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION, PROPOSAL = f"{POST}/history/<id:version>", f"{POST}/proposals/<id:proposal_id>"
@@ -59,9 +59,9 @@ def show_posts() -> str:
     database, query = request.database, asked()
     words = query.get("q", "")
     if words and not any(map(str.isalnum, words)):
-        del query["q"]  # The page says what to type instead.
+        del query["q"]  # It cannot match. The page says what to type.
     elif words[-1:].isalnum() and len(words) < MAX_QUERY:
-        query["q"] = f"{words}*"  # The last word may not be complete.
+        query["q"] = f"{words}*"  # The last word may be incomplete, so search for its beginning.
     # Posts with a tag cannot be sorted by their latest change. The cursors of both orders begin with a time.
     order = {} if "tag" in query else {"sort": "updated_at"}
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
@@ -85,7 +85,7 @@ COUNTS = {status: Select([query], [fn.COUNT(SQL("*"))]) for status, query in _li
 
 @views.get(POST)
 def show_post(post_id: int, **shown: Any) -> str:
-    """Show a post and its actions and, if `changed` is given, what has changed since its page was opened."""
+    """Show a post and its actions and, if `changed` is given, the changes made since its page was opened."""
     document = posts.find(request.database, post_id)
     shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
     shown["copies"] = copies.listing(request.database, copies.OPEN, post_id=post_id)
@@ -95,7 +95,7 @@ def show_post(post_id: int, **shown: Any) -> str:
 
 
 def show_changed(post_id: int) -> tuple[str, int]:
-    """Show that a post has changed since its page was opened, and how, if the old version is recent."""
+    """Show that a post has changed since its page was opened. If the old version is recent, show the changes."""
     latest = revisions.page(request.database, post_id, SEARCHED_VERSIONS).items
     versions = (revisions.find(request.database, post_id, kept.version) for kept in latest)
     old = next((version for version in versions if etag_of(version) == g.form.get("etag")), None)
@@ -137,20 +137,20 @@ def delete_post(post_id: int) -> Any:
 
 
 def title_by(find: Callable, post_id: int) -> str:
-    """Return the title of a post, or "" if the post is missing or damaged: a damaged post can still be deleted."""
+    """Return the title of a post, or "" if the post is missing or damaged. A damaged post can still be deleted."""
     with suppress(Damaged, DoesNotExist):
         return documents.load(find(request.database, post_id))["title"]
     return ""
 
 
 def check_etag(etag: str | None, document: bytes | None) -> None:
-    """Raise PreconditionFailed unless a post still has the entity tag that its form was shown with."""
+    """Raise PreconditionFailed unless the entity tag of a post is still the one in its form."""
     if document is None or etag_of(document) != etag:
         raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any, show: Callable = show_changed) -> Any:
-    """Change a post with a storage operation, and offer Undo. If it has changed since it was shown, call `show`."""
+    """Change a post with a storage operation, and offer Undo. If others have changed the post, call `show` instead."""
     old, check = posts.find(request.database, post_id), partial(check_etag, g.form.get("etag"))
     try:
         document = request.database.write(operation, post_id, argument, check=check, author=request.author)
@@ -165,17 +165,17 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, show: Ca
 
 
 def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
-    """Return a page of the proposals for a post, newest first, each as a `brief`, and the start of the next page."""
+    """Return a page of briefs of the proposals for a post, newest first, and the cursor of the next page."""
     database = request.database
     page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
     ids, start = [int(json.loads(document)["id"]) for document in page.items], page.next
-    del page  # Each of its documents can be a megabyte.
+    del page  # frees its documents, each of which can be a megabyte
     now = documents.load(posts.find(database, post_id))
     return [brief(now, proposals.find(database, post_id, proposal_id)) for proposal_id in ids], start
 
 
 def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, Any]:
-    """Return a proposal with the lines that it would change, but without its texts, which can be long."""
+    """Return a brief of a proposal: the lines that it would change, without its full text, which can be long."""
     facts = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at, "etag": proposal.etag}
     facts |= {"conflicts": proposal.conflicts(now), "former_slugs": proposal.changes.get("former_slugs")}
     return facts | {"changed": changed_fields(as_typed(now), as_typed(now | proposals.cleared(proposal.changes)))}
@@ -192,9 +192,9 @@ def apply_proposal(post_id: int, proposal_id: int) -> Any:
 
 
 def apply_shown(tx: Transaction, post_id: int, shown: tuple[int, str], author: Author, check: posts.Check) -> bytes:
-    """Apply a proposal despite conflicts. Raises PreconditionFailed unless it still has the entity tag shown."""
+    """Apply a proposal despite conflicts. Raises PreconditionFailed if it has changed since the page was shown."""
     proposal_id, etag = shown
-    if proposals.find(tx, post_id, proposal_id).etag != etag:  # A site-wide tag change has edited it.
+    if proposals.find(tx, post_id, proposal_id).etag != etag:  # A tag was renamed or deleted.
         raise PreconditionFailed
     return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
 
@@ -207,7 +207,7 @@ def edit_proposal(post_id: int, proposal_id: int) -> Response:
 
 
 def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str:
-    """Turn a proposal into a copy; return its id. Raises DoesNotExist."""
+    """Turn a proposal into unsaved text; return the id of the copy. Raises DoesNotExist."""
     document, proposal = posts.find(tx, post_id), proposals.find(tx, post_id, proposal_id)
     now, browser = documents.load(document), f"a proposal of {proposal.author}"
     fields = as_typed(now | proposals.cleared(proposal.changes)) | {"base": base_of(as_typed(now))}
@@ -245,7 +245,7 @@ def show_history(post_id: int) -> str:
 
 
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
-    """Return the fields that each unsaved copy would change, and those in which each version differs from the next."""
+    """Return the fields that each unsaved copy would change, and those in which versions differ from the next one."""
     until = time.monotonic() + COMPARING_SECONDS
     newer = as_typed(documents.load(posts.find(reader, post_id)))
     changes: dict[int | str, dict[str, str]] = {}
@@ -276,7 +276,7 @@ def differing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
 
 @views.get(f"{POST}/compare")
 def compare_versions(post_id: int) -> str:
-    """Show the differences between two versions of a post, each of which is the current one by default."""
+    """Show the differences between two versions of a post. Either defaults to the current version."""
     query = compare_query.load(asked())
     old, new = (version_of(post_id, query.get(name)) for name in ("old", "new"))
     return render_template("owner/compare.html", post=documents.load(new), changed=differences(old, new))
@@ -298,7 +298,7 @@ def show_version(post_id: int, version: int) -> str:
 
 @views.post(f"{VERSION}/restore")
 def restore_version(post_id: int, version: int) -> Any:
-    """Restore a version, except for slug, status and date."""
+    """Restore a version, except for its slug, status and date."""
     return change(post_id, "is as it was.", revisions.restore, version)
 
 
@@ -307,12 +307,12 @@ def undo_change(post_id: int) -> Any:
     """Undo the last change to a post, including its slug, status and date."""
     kept = revisions.page(request.database, post_id, 1).items
     restore = partial(revisions.restore, names=FORM_FIELDS)
-    return change(post_id, "Change undone.", restore, kept[0].version if kept else 0)  # No revision has the number 0.
+    return change(post_id, "Change undone.", restore, kept[0].version if kept else 0)  # 0 does not exist.
 
 
 @views.get("/trash")
 def show_trash() -> str:
-    """Show the posts in the trash, last deleted first, or those that contain a text."""
+    """Show all posts in the trash or, for a search, those that contain a text, last deleted first."""
     query = asked()
     text = query.pop("q", "")[:MAX_QUERY]
     options = trash_query.load(query)

@@ -22,12 +22,12 @@ from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, sent_dig
 from blogapi.wings.owner.posts import POST, VERSION, show_post, version_of
 
 MAX_CHARACTERS = 100_000  # limit for the content; rendering it takes up to a second
-MAX_BRACKETS = 20_000  # limit for brackets, each of which can begin a link, an image or a footnote (40 µs)
-MAX_CELLS = 20_000  # limit for the cells of all tables: a row of one character can be padded with 400 cells
+MAX_BRACKETS = 20_000  # limit for opening brackets; each can begin a link, an image or a footnote, which takes 40 µs
+MAX_CELLS = 20_000  # limit for the cells of all tables, because a row of one character can be padded to 400 cells
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
-# Images and styles come from this service; all else is forbidden, including scripts and links that leave the frame.
-# Images of other hosts load only on request, because hostile text could call addresses in the owner's network.
+# The preview may load images and styles, but no scripts, and its links must not leave the frame. Images from other
+# hosts load only on request; otherwise, a hostile text could make the owner's browser call addresses in its network.
 POLICY = (
     "default-src 'none'; img-src {}; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox"
@@ -41,7 +41,7 @@ views = Blueprint("preview", __name__)
 
 
 def bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a table, or show a message in its place if all tables have too many cells."""
+    """Parse a table, or show a message in its place once the tables together have too many cells."""
     is_table = table(state, start, end, True)
     if silent or not is_table:
         return is_table
@@ -67,12 +67,15 @@ def show_tasks(state: StateCore) -> None:
 
 
 def set_attributes(state: StateCore) -> None:
-    """Let blocks scroll and follow their text's direction, and align columns by class: inline styles are forbidden."""
+    """Let wide blocks scroll, let lists and quotes follow the direction of their text, and align table columns.
+
+    A class aligns a column, because inline styles are forbidden.
+    """
     for token in state.tokens:
         if token.type in ("fence", "code_block", "table_open"):
-            token.attrSet("tabindex", "0")  # They scroll inside themselves.
+            token.attrSet("tabindex", "0")  # lets the arrow keys scroll a wide block
         if token.type in ("bullet_list_open", "ordered_list_open", "blockquote_open"):
-            token.attrSet("dir", "auto")  # Bullets and bars go to the side where the text begins.
+            token.attrSet("dir", "auto")  # puts bullets and bars on the side where the text begins
         style = token.attrs.pop("style", "")
         if isinstance(style, str) and style.startswith("text-align:"):
             token.attrSet("class", style.removeprefix("text-align:"))
@@ -86,7 +89,7 @@ markdown.core.ruler.after("inline", "attributes", set_attributes)
 
 @views.post(PREVIEW)
 def preview_form() -> Response:
-    """Show what was typed into the form of a post."""
+    """Preview the text that was typed into the form of a post."""
     return show(g.form)
 
 
@@ -124,7 +127,7 @@ def withdraw_link(post_id: int) -> Response:
 
 
 def show(post: Any, client: str = "", *, is_unsaved: bool = False, is_owner: bool = True) -> Response:
-    """Show a post. Rendering counts against `client`, by default the request's."""
+    """Show a post. Our server renders only one post at a time for `client`, by default the client of the request."""
     title, content, cover = (post.get(name, "") for name in ("title", "content", "cover_image"))
     values, html = {"title": title}, rendered(content, client)
     own, sources = origin(request.service.config.base_url), "http: https:"
@@ -152,13 +155,13 @@ def rendered(content: str, client: str = "") -> Markup:
 
 @views.app_template_filter()
 def without_others(html: str) -> Markup:
-    """Replace images of other hosts, which this page must not load, with their descriptions."""
+    """Replace images from other hosts, which this page must not load, with their descriptions."""
     own = origin(request.service.config.base_url)
     return Markup(IMAGE.sub(lambda image: image[0] if image[1] == own else ELSEWHERE.format(image[2], image[1]), html))
 
 
 def render(text: str) -> str:
-    """Render Markdown once, and cache the HTML, because strangers can request a shared post again and again."""
+    """Render Markdown, and cache the HTML, because strangers can request a shared post again and again."""
     digest = documents.etag_of(text.encode())
     page = pages.pop(digest, None) or zlib.compress(markdown.render(text).encode(), 1)
     pages[digest] = page  # now the most recently used

@@ -15,22 +15,22 @@ from blogapi.storage.keys import PREFIX, digest_of
 from blogapi.storage.models import DOCUMENT, Post, model
 
 LINK, SESSION = "link", "session"
-MAX_BROWSER = 200  # characters
-# Names by a word in the User-Agent. The first match counts, because many also contain later words.
+MAX_BROWSER = 200  # limit in characters for a stored User-Agent
+# Names by a word in the User-Agent. The first match wins, because many User-Agents also contain words of later entries.
 BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome"}
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
 SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "Mac"}
 SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
-MAX_SESSIONS = 100  # shown
+MAX_SESSIONS = 100  # limit for the sessions in the list
 PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 PREVIEW_PERIOD = timedelta(days=7)
-MAX_PREVIEWS = 100  # limit for the links to all posts, so that their HTML fits in memory
+MAX_PREVIEWS = 100  # limit for all links to previews, so that the HTML of the shared posts fits in memory
 
 OwnerSession, PreviewLink = model("owner_session"), model("preview_link")
 
 
 class KnownSession(NamedTuple):
-    """A session or link. Its token is not stored."""
+    """A session, or a link that opens one. Only the digest of its token is stored."""
 
     digest: bytes
     ends_at: str
@@ -41,7 +41,10 @@ class KnownSession(NamedTuple):
 
 
 def add(tx: Transaction, kind: str, days: int = 0, browser: str = "") -> str:
-    """Create a session, or a link that opens one; return its token. A session lasts `days` after each use."""
+    """Create a session, or a link that opens one; return its token.
+
+    A session ends `days` after its last use or, if `days` is 0, twelve hours after it was opened.
+    """
     tx.execute(OwnerSession.delete().where(OwnerSession.ends_at <= tx.now))
     token = f"{PREFIX}{kind}_{secrets.token_urlsafe(32)}"
     period = timedelta(days=days) if kind == SESSION and days else PERIODS[kind]
@@ -52,7 +55,7 @@ def add(tx: Transaction, kind: str, days: int = 0, browser: str = "") -> str:
 
 
 def check_link(reader: Reader, token: str) -> int:
-    """Return how many days the session of a link will last. Raises DoesNotExist if the link is not valid."""
+    """Return the `days` of the session that a link opens. Raises DoesNotExist if the link is not valid."""
     link = find(reader, LINK, token)
     if link is None:
         raise DoesNotExist("link: it works once, for ten minutes; “blogapi login” prints another")
@@ -84,7 +87,7 @@ _sessions = OwnerSession.select(*(getattr(OwnerSession, name) for name in KnownS
 
 
 def use(tx: Transaction, session: KnownSession) -> None:
-    """Record the use of a session, and extend it if it lasts for days."""
+    """Record the use of a session, and extend the session if it was opened with `days`."""
     ends_at = later(tx.now, timedelta(days=session.days)) if session.days else session.ends_at
     used = OwnerSession.update(used_at=tx.now, ends_at=ends_at)
     tx.execute(used.where(OwnerSession.digest == session.digest))
@@ -120,7 +123,7 @@ def shared_post(reader: Reader, token: str) -> bytes:
 
 
 def previews(reader: Reader, post_id: int) -> list[tuple[bytes, str, str]]:
-    """Return the digest, the creation and the end of each valid link to the preview of a post, oldest first."""
+    """Return the digest, creation time and end time of each valid link to the preview of a post, oldest first."""
     is_valid = (PreviewLink.post_id == post_id) & (PreviewLink.ends_at > reader.now)
     query = PreviewLink.select(PreviewLink.digest, PreviewLink.created_at, PreviewLink.ends_at).where(is_valid)
     return list(reader.rows(query.order_by(PreviewLink.created_at, PreviewLink.digest)))

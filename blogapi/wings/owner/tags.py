@@ -21,7 +21,7 @@ views = Blueprint("tags", __name__)
 
 @views.get("/tags")
 def show_tags(**shown: Any) -> str:
-    """Show the tags by name, with the number of posts."""
+    """Show the tags in alphabetical order, each with its number of posts."""
     query, after = request.args.get("q", ""), fold(request.args.get("after", ""))
     limit = SEARCHED_TAGS if query else TAGS_PER_PAGE
     page = request.database.read_in_thread(request.client, tags.page, limit, after)
@@ -54,7 +54,7 @@ def undo_tag() -> Response:
 
 def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
     """Change a tag in every post, in a thread, and offer Undo."""
-    author = request.author  # The thread has no request.
+    author = request.author  # The thread cannot access the request.
 
     def operation(tx: Transaction) -> str:
         change(tx, fold(tag), *arguments, author)

@@ -23,10 +23,11 @@ views = Blueprint("views", __name__)
 @views.post("/open")
 @for_strangers
 def open_session() -> str | Response:
-    """Open a session with a link, after asking, because mail programs fetch links before people do.
+    """Open a session with a link. Following the link only shows a button, for two reasons.
 
-    The link is checked before the write, because anybody can send this form, and other writers would wait. If following
-    the link opened the session, the browser would not send its SameSite=Strict cookie.
+    Mail programs fetch links before people do. And if following the link opened the session, the browser would not send
+    the session's SameSite=Strict cookie with the redirect. Anybody can send this form, so the link is checked before
+    the write; otherwise, strangers could make other writers wait.
     """
     link = g.form.get("link") or request.args.get("link", "")
     days = sessions.check_link(request.database, link)
@@ -34,7 +35,7 @@ def open_session() -> str | Response:
         return render_template("owner/open.html", link=link, days=days)
     token = request.database.write(sessions.open_by_link, link, request.headers.get("User-Agent", ""))
     response = redirect(address(), 303)
-    # The server ends a session that lasts for days. Browsers keep a cookie for at most 400 days.
+    # The server decides when a session with `days` ends. Browsers keep a cookie for at most 400 days.
     period = timedelta(days=400) if days else sessions.PERIODS[sessions.SESSION]
     set_cookie(response, token, period.total_seconds())
     return response
@@ -57,7 +58,7 @@ def end_sessions() -> Response:
 
 
 def index(path: str = "") -> Response:
-    """Redirect to the posts. Unknown paths also end here, so that they need a session."""
+    """Redirect to the posts. This view also handles unknown paths, so that they require a session."""
     if path or request.method not in READ_METHODS:
         raise NotFound("There is no such page.")
     return redirect(address("/posts"))

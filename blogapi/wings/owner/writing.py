@@ -34,9 +34,10 @@ views = Blueprint("writing", __name__)
 @views.get("/posts/new")
 @views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
-    """Show the form of a post: with the input after an error, else with unsaved text, else with the post.
+    """Show the form of a post with the rejected input, if any, or else with the unsaved text, if any, or the post.
 
-    If the post has changed since, unedited fields show its new values, and fields changed in both are compared.
+    If the post has changed since the form was opened, unedited fields show the new values of the post, and fields that
+    were changed in both are compared.
     """
     name = draft = request.args.get("copy", "")
     typed, post, now = g.form.to_dict(), NEW, {}
@@ -48,7 +49,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
         copy = shown["copy"] = copies.opened(request.database, draft, name)
         of_post = copy.post_id if copy else copies.post_of(request.database, draft)
         if of_post != post_id:
-            return redirect(address(form_of(of_post)))  # The post was created meanwhile.
+            return redirect(address(form_of(of_post)))  # The post was created in the meantime.
         typed = {**post, **now, "draft": draft} | (fields_of(copy) if copy else {})
     if post_id and typed.get("etag") != now["etag"]:
         shown["changed"] = changed_fields(post, typed, follow(typed, post))
@@ -66,13 +67,13 @@ def fields_of(copy: Copy) -> dict[str, str]:
     if copy.state == SAVED:
         return fields
     fields |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
-    return fields if copy.state == OPEN else fields | {"number": "0"}  # It counts as typed, so it stays.
+    return fields if copy.state == OPEN else fields | {"number": "0"}  # A number keeps newer text from replacing it.
 
 
 @views.post("/posts/new")
 @shows_errors(show_form)
 def create_post() -> Any:
-    """Create a post, once. If the form is sent again because the response was lost, save what was typed since."""
+    """Create a post only once. If the form is sent again because the response was lost, save the text typed since."""
     if added := add_image():
         return show_form(added=added)
     fields = load()
@@ -91,16 +92,16 @@ def save_post(post_id: int) -> Any:
         return show_form(post_id, added=added)
     now, sent = posts.find(request.database, post_id), sent_form()
     old = documents.load(now)
-    if saved := copies.find(request.database, sent.copy.id, SAVED):  # A retry, because the response was lost
+    if saved := copies.find(request.database, sent.copy.id, SAVED):  # a retry after a lost response
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
     if old["status"] == "published" != g.form.get("status") and "to" not in g.form:
         return show_form(post_id, is_live=True), 412
     if g.form.get("etag") != etag_of(now) and not follow(g.form, as_typed(old)):
         g.form["etag"] = etag_of(now)
-    fields = dict.fromkeys(FORM_FIELDS) | load(old)  # None clears what was emptied.
+    fields = dict.fromkeys(FORM_FIELDS) | load(old)  # None clears emptied fields.
     fields["slug"] = fields["slug"] or suggested_slug(fields, old) or old["slug"]
     if fields["published_at"] == old.get("published_at"):
-        del fields["published_at"]  # It stays, even if it is in the future by a clock that was set back.
+        del fields["published_at"]  # if unedited, it stays even after a clock was set back
     save = partial(copies.save, sent=sent)
     return change(post_id, outcome("was saved."), save, fields, lambda post_id: (show_form(post_id), 412))
 
@@ -109,7 +110,7 @@ def suggested_slug(typed: Mapping[str, Any], post: Mapping[str, Any]) -> str:
     """Return the slug that a post gets from its typed title, or "" if its slug was edited or the post was public."""
     slug, title = post["slug"], typed.get("title", "")
 
-    def fits(title: str) -> bool:  # The slug can be numbered.
+    def fits(title: str) -> bool:  # The slug may end in a number that makes it unique.
         return re.fullmatch(rf"{re.escape(slug_of(title))}(-\d+)?", slug) is not None
 
     is_edited = typed.get("slug") and not (typed["slug"] == slug and fits(post["title"]))
@@ -125,7 +126,7 @@ def sent_form() -> Sent:
 
 
 def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
-    """Return the copy that the form describes, with these fields. Its id is empty if the form has no valid one."""
+    """Return the copy that the form describes, with these fields. Its id is empty if the form has no valid id."""
     form, number, over = g.form, g.form.get("number", ""), PLACE.fullmatch(g.form.get("over", ""))
     draft = form.get("draft") or form.get("post_id") or copy_id  # Forms of 1.3.0 sent no `draft`.
     copy = Copy("", 0, "")
@@ -137,7 +138,7 @@ def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
 
 @views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
-    """Keep the text of a form, if it sends any; answer with new tokens, and with news of its post and its draft."""
+    """Store the text of a form, if it sends any; answer with new tokens and the state of its post and its draft."""
     sent = as_sent(copy_id, {name: g.form.get(name, "") for name in (*FORM_FIELDS, "base")})
     copy = sent.copy
     if not copy.id:
@@ -203,7 +204,7 @@ def form_of(post_id: int | None) -> str:
 
 @views.post(f"{COPY}/discard")
 def discard_copy(copy_id: str) -> Response:
-    """Discard the copy of a form or, if it has sent none, the one it was opened with."""
+    """Discard the copy that a form has written or, if it has written none, the copy it was opened with."""
     mine = copies.find(request.database, copy_id)
     copy = request.database.write(copies.discard, copy_id if mine else g.form.get("over", ""))
     return done(form_of(copy.post_id), "The unsaved changes are discarded.", undo=(f"{COPIES}{copy.id}/use", {}))
@@ -211,6 +212,6 @@ def discard_copy(copy_id: str) -> Response:
 
 @views.post(f"{COPY}/use")
 def use_copy(copy_id: str) -> Response:
-    """Make a copy the current one: to undo Discard, or to use it instead of another."""
+    """Make a copy the current one, to undo Discard or to use it instead of another copy."""
     copy = request.database.write(copies.use, copy_id, g.form.get("instead", ""))
     return redirect(address(form_of(copy.post_id)) + ("" if copy.post_id else f"?copy={copy.draft}"), 303)

@@ -1,13 +1,13 @@
-// A small interface to the text of a post's form. All changes go through `execCommand`, so that the browser can undo them.
-// An insertion doubles letters while an input method composes a word: await `settled` first.
+// A small interface to the text field of a post's form. It makes all changes with `execCommand`, so that the browser can
+// undo them. Await `settled` before an insertion: while an input method composes a word, an insertion doubles letters.
 import { throttled } from "./owner.js";
 
 let composing = false;
 document.addEventListener("compositionstart", () => (composing = true), true);
 document.addEventListener("compositionend", () => (composing = false), true);
 
-// In Chromium, `insertText` takes milliseconds for each line, but `insertHTML` is fast and inserts the text of the HTML.
-// HTML drops the first line break of a <pre>, and a <textarea> drops a last one.
+// In Chromium, `insertText` takes milliseconds for each line. `insertHTML` is fast, and inserts the text of the HTML. The
+// HTML needs an extra line break at each end, because a <pre> loses its first line break, and a <textarea> its last one.
 const insertText = (text) => {
   const html = () => `<pre>\n${new Option(text).innerHTML}${text.endsWith("\n") ? "\n" : ""}</pre>`;
   return (text.length > 2000 && document.execCommand("insertHTML", false, html())) || document.execCommand("insertText", false, text);
@@ -27,7 +27,7 @@ export const openEditor = (area, isAdded) => {
   const insert = (text, from = area.selectionStart, to = area.selectionEnd, selected = [from + text.length]) => {
     area.focus({ preventScroll: true });
     area.setSelectionRange(from, to);
-    const isOpen = document.activeElement === area; // It is not while a dialog is open.
+    const isOpen = document.activeElement === area; // false while a dialog is open
     if ((from !== to || text) && !(isOpen && (text ? insertText(text) : document.execCommand("delete")))) {
       area.setRangeText(text, from, to, "end");
       area.dispatchEvent(new Event("input", { bubbles: true }));
@@ -41,12 +41,12 @@ export const openEditor = (area, isAdded) => {
     focused !== area && focused?.focus({ preventScroll: true });
     [scrollTo(top[0], top[1]), (area.scrollTop = top[2])];
   };
-  const select = (from, to) => { // and scroll there, as browsers do when a field gets the focus
+  const select = (from, to) => { // The new focus makes browsers scroll to the selection.
     area.blur();
     area.setSelectionRange(from, to);
     area.focus();
   };
-  const addParagraph = (markdown, at) => { // after the line at this place
+  const addParagraph = (markdown, at) => { // inserted after the line that contains `at`
     const text = area.value;
     const end = `${text}\n`.indexOf("\n", at);
     const [before, after] = [text.slice(0, end), text.slice(end)];
@@ -55,12 +55,12 @@ export const openEditor = (area, isAdded) => {
     const isHere = document.activeElement === area && area.selectionStart === end && area.selectionEnd === end && !after;
     (isHere ? insert : replace)(start + markdown + rest, end, end);
   };
-  const place = (at, stays = false) => { // `stays`: in front of what is typed there
+  const place = (at, stays = false) => { // with `stays`, text typed at the place goes after it
     const kept = { at, stays, end: () => places.delete(kept) };
     places.add(kept);
     return kept;
   };
-  const adding = new Set(); // what is being added, such as uploads
+  const adding = new Set(); // unfinished work that will add text, such as uploads
   const adds = (work) => adding.add(work) && work.finally(() => adding.delete(work) && isAdded());
   area.addEventListener("keydown", (event) => {
     const [at, end] = [area.selectionStart, area.selectionEnd];

@@ -1,4 +1,4 @@
-// The form of a post on the page: its fields, its bar, what is beside it, and the messages of other pages.
+// The form of a post: its fields, the bar, the panels beside the text, and messages from other pages.
 import { create } from "./owner.js";
 
 const content = document.getElementById("content");
@@ -6,13 +6,13 @@ const post = content.form;
 const upload = document.getElementById("upload");
 const bar = document.querySelector(".bar");
 const saveButton = document.getElementById("save");
-post.autocomplete = "off"; // After Back or a reload, the copy restores what was typed.
+post.autocomplete = "off"; // After Back or a reload, the copy restores the typed text, so the browser must not.
 const isField = (each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type);
 const fields = [...post.elements].filter(isField);
 const date = fields.find((each) => each.name === "published_at");
 const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
 
-// The bar shows the state. Screen readers say each outcome once. Alarms stay until their cause is gone.
+// The bar shows the state. Screen readers announce each outcome once. An alarm stays until its cause is gone.
 const [saving, said] = [document.getElementById("saving"), document.getElementById("said")];
 const alarms = create("div", { className: "alarms" }, { role: "alert" });
 bar.prepend(alarms);
@@ -31,11 +31,11 @@ const alarm = (kind, text = "", ...buttons) => {
 };
 const time = () => new Date().toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
 
-// The settings, the preview or nothing is beside the text or, on a narrow screen, in its place.
+// The settings or the preview can be open, beside the text or, on a narrow screen, in place of the text.
 const sheet = document.querySelector(".sheet");
 const isWide = matchMedia("(min-width: 62rem)");
 const [panel, settings] = [document.getElementById("panel"), create("button", { type: "button", textContent: "Settings" }, { "aria-controls": "panel" })];
-let [top, before] = [0, ""]; // how far the text was scrolled, and what was beside it
+let [top, before] = [0, ""]; // the scroll position of the text, and the panel that was open
 const showBeside = (side) => {
   [top, before] = [sheet.dataset.side ? top : scrollY, sheet.dataset.side];
   sheet.dataset.side = side;
@@ -51,7 +51,7 @@ settings.addEventListener("click", () => toggleBeside("settings"));
 document.getElementById("preview").before(settings, " ");
 showBeside(isWide.matches ? "settings" : "");
 
-// Messages from another page with this form are moved to their fields.
+// If the response to this form is a page with the same form, move the messages of that page to the fields here.
 const clear = () => {
   document.querySelectorAll(".notice, .problem, .wrong").forEach((each) => each.remove());
   document.querySelectorAll("[aria-invalid]").forEach((each) => each.removeAttribute("aria-invalid"));
@@ -75,14 +75,14 @@ const mark = (page) => {
 const tags = post.elements.tags;
 const known = [...tags.list.options].map((each) => each.value);
 tags.addEventListener("input", () => {
-  const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1); // Suggestions are for the last one.
+  const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1); // Suggest completions for the last tag.
   const given = new Set(before.split(",").map((name) => name.trim().replaceAll('"', "").toLowerCase()));
   const quoted = (name) => (/[",]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
   const others = known.filter((name) => !given.has(name.toLowerCase()));
   tags.list.replaceChildren(...others.map((name) => new Option("", `${before}${before && " "}${quoted(name)}`)));
 });
 
-// The title is one line, which wraps.
+// The title is a single line that wraps.
 const joinLines = ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " "));
 post.elements.title.addEventListener("input", joinLines);
 

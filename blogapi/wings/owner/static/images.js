@@ -1,8 +1,8 @@
-// Images in the form of a post: uploaded in the background, or chosen among the uploaded ones, for the text or the cover.
+// Images in the form of a post: upload them in the background or choose uploaded ones, for the text or as the cover.
 import { isWide, showBeside } from "./form.js";
 import { button, changed, create, formOf, load } from "./owner.js";
 
-const IN_TEXT = /!\[((?:\\.|[^[\]\\\n])*)\]\(\S{0,200}?\/images\/(\w+\.\w+)\)/g; // uploaded ones
+const IN_TEXT = /!\[((?:\\.|[^[\]\\\n])*)\]\(\S{0,200}?\/images\/(\w+\.\w+)\)/g; // uploaded images
 
 export const openImages = (editor, { post, upload, say, alarm }) => {
   const [hint, file, cover] = [document.getElementById("file-hint"), document.getElementById("file"), post.elements.cover_image];
@@ -11,7 +11,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   let uploads = Promise.resolve();
   const enqueue = (work) => editor.adds((uploads = uploads.then(work).catch(() => {})));
 
-  // Shrink photographs first, unless the box is cleared.
+  // Shrink photographs before the upload, unless the checkbox is cleared.
   const [extra, shrinks] = [create("label"), create("input", { type: "checkbox", checked: true })];
   extra.append(shrinks, " Shrink photographs wider or taller than 2,560 pixels");
   const smaller = async (image) => {
@@ -39,7 +39,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     return { url, markdown: found("markdown") };
   };
 
-  // An image becomes a paragraph after the line where it was added.
+  // An image becomes a paragraph after the line in which it was dropped or pasted.
   const add = (files, at = editor.selection[1]) => {
     for (const image of files) {
       const place = editor.place(at);
@@ -51,7 +51,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
       });
     }
   };
-  file.setAttribute("form", "upload"); // Without this script, it is sent with the post.
+  file.setAttribute("form", "upload"); // Without this script, the file is sent with the post.
   [file.multiple, file.className, file.accept] = [true, "bare", `${file.accept},image/heic,image/heif`];
   document.querySelector("button[name=upload]").remove();
   hint.textContent = "Or paste it, or drop it on the text.";
@@ -59,7 +59,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const onFiles = (input, use) => {
     input.addEventListener("change", () => {
       use([...input.files]);
-      input.value = ""; // The same file can be chosen again.
+      input.value = ""; // lets the writer choose the same file again
     });
   };
   onFiles(file, (files) => add(files));
@@ -103,7 +103,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     next = address;
     const page = await load(address);
     if (next !== address) {
-      return; // A later search has begun.
+      return; // A later search has begun, so drop this result.
     }
     const found = [...page.querySelectorAll("[data-url]")].map((card) => {
       const name = card.querySelector("h2").textContent;

@@ -1,4 +1,4 @@
-// The page works without this script; its copy buttons are hidden then.
+// The page also works without this script, but then the copy buttons stay hidden.
 for (const button of document.querySelectorAll("[data-copies]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {
@@ -17,7 +17,7 @@ export const create = (name, properties = {}, attributes = {}) => {
 };
 export const changed = (field) => field.dispatchEvent(new Event("input", { bubbles: true }));
 export const button = (textContent, onclick, className = "") => create("button", { type: "button", textContent, onclick, className });
-// Turn many calls into one, some milliseconds after the first.
+// Combine many calls into one, which runs some milliseconds after the first.
 export const throttled = (act, delay) => {
   let timer = 0;
   const end = () => {
@@ -27,15 +27,15 @@ export const throttled = (act, delay) => {
   return () => (timer ||= setTimeout(end, delay()));
 };
 
-// A double click sends a form only once.
+// Send a form only once after a double click.
 addEventListener("submit", (event) => {
-  if (!event.defaultPrevented && !event.submitter?.formTarget) { // Otherwise the form stays.
+  if (!event.defaultPrevented && !event.submitter?.formTarget) { // With a target, the page stays, and the form can be sent again.
     event.target.dataset.sent ? event.preventDefault() : (event.target.dataset.sent = true);
     setTimeout(() => delete event.target.dataset.sent, 3000);
   }
 });
 
-// Show times in the browser's zone, and name it. Without this script, they are in BLOGAPI_TIMEZONE.
+// Show times in the browser's time zone, and name the zone. Without this script, times are in BLOGAPI_TIMEZONE.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 export const shownTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 for (const time of document.querySelectorAll("time[datetime*=T]")) {
@@ -56,8 +56,8 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   sent.after(button("Tomorrow 8:00", setTomorrow, "quiet"));
 }
 
-// The browser keeps what could not be sent yet, in one record for each copy. The path of the blog is in the name of the
-// database, because another blog may have the same origin. Without permission or space for storage, the result is null.
+// A database in the browser keeps text that could not be sent yet, in one record for each copy. Its name contains the path
+// of the blog, because another blog may have the same origin. Without permission or space for storage, results are null.
 export const copies = document.body.dataset.keepsAt;
 export const root = copies?.replace(/\/copies\/$/, "");
 const opened = new Promise((resolve, reject) => {
@@ -77,26 +77,26 @@ const inBrowser = async (use) => {
 };
 export const records = {
   all: () => inBrowser((store) => store.getAll()),
-  set: (record) => inBrowser((store) => [store.put(record), store.transaction.commit()][0]), // even if the page closes now
+  set: (record) => inBrowser((store) => [store.put(record), store.transaction.commit()][0]), // The commit stores the record even if the page closes now.
   drop: ({ copy, number }) => {
     const onsuccess = ({ target }) => Number(target.result?.number) <= Number(number) && target.source.delete(copy);
     return inBrowser((store) => Object.assign(store.get(copy), { onsuccess }));
   },
 };
-// A page also hands over unsent text to the next page in its tab, because a reload can overtake this database.
+// A page also hands over unsent text to the next page in its tab, because that page can load before the database write ends.
 export const handOver = (record) => sessionStorage.setItem(copies, JSON.stringify(record));
 const handed = copies && JSON.parse(sessionStorage.getItem(copies));
 handed && [records.set(handed), handOver(null)];
 
-// The server keeps a copy of what is typed, which changes no post. Once it has a record's number, the record is deleted.
+// Send the typed text to the server, which stores it as a copy without changing the post. Then delete the record here.
 export const put = async (record, keepalive = false) => {
   if (sizeOf(record) > 4e6) {
-    return { status: 413 }; // The server would end the connection.
+    return { status: 413 }; // The server would refuse it by closing the connection.
   }
   const signal = keepalive ? undefined : AbortSignal.timeout(30000);
   const answer = await fetch(copies + record.copy, { method: "PUT", body: formOf(record), keepalive, signal }).catch(() => null);
   const json = await answer?.json().catch(() => null);
-  const status = answer?.ok && !json ? 502 : (answer?.status ?? 0); // The answer can come from a proxy.
+  const status = answer?.ok && !json ? 502 : (answer?.status ?? 0); // A 200 without JSON comes from a proxy.
   const isThere = status === 200 || status === 409;
   return { status, dropped: isThere && records.drop(record), ...(isThere && json) };
 };

@@ -1,15 +1,15 @@
-// Tools for the text of a post: buttons and keys that format it, pasting, the preview, and the number of words.
+// Tools for the text of a post: buttons and keys for formatting, pasting, the preview, and the word count.
 import { isWide, sheet, toggleBeside } from "./form.js";
 import { button, create, formOf, load, root } from "./owner.js";
 
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
-const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // without spaces between words
-const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // characters of HTML, and of a part that the server converts
-const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes
+const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
+const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in all, and per part that the server converts
+const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|font-weight:\s*(?:bold|[6-9]00)|font-style:\s*italic/i;
 const STYLES = [["strong", /font-weight:\s*(bold|[6-9]00)/], ["em", /font-style:\s*italic/]];
 
-// Convert the blocks of a document in parts that are short enough, one after another. A list, a table or code is one block.
+// Convert a document one after another in parts of at most MAX_PART. A list, a table or a block of code is not divided.
 const inParts = async (body, convert) => {
   const parts = [""];
   const frame = body.children.length === 1 && body.innerHTML.length > MAX_PART && body.querySelector(":scope > :not(ul, ol, dl, table, pre)");
@@ -26,13 +26,13 @@ const inParts = async (body, convert) => {
 
 export const openTools = (editor, { post, say, alarm, images }) => {
   const area = editor.area;
-  const selection = () => { // without spaces at its ends, where Markdown allows no marks
+  const selection = () => { // without spaces at the ends, because Markdown allows no marks next to them
     const [[from, to], text] = [editor.selection, editor.doc.slice(...editor.selection)];
     return text.trim() ? [to - text.trimStart().length, from + text.trimEnd().length] : [from, to];
   };
   const selected = () => editor.doc.slice(...selection());
 
-  // Buttons wrap the selection or prefix its lines. Press them again to undo that.
+  // A button wraps the selection, or adds a prefix to its lines. Pressed again, it removes the marks.
   const wrap = (before, after) => {
     const [from, to] = selection();
     const [text, start] = [selected(), from - before.length];
@@ -52,7 +52,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   const link = () => {
     const [[from, to], text] = [selection(), selected()];
     const at = from + text.length + 3;
-    editor.insert(`[${text}](https://)`, from, to, text ? [at, at + 8] : [from + 1]); // A pasted address replaces it.
+    editor.insert(`[${text}](https://)`, from, to, text ? [at, at + 8] : [from + 1]); // Pasting an address replaces the selected "https://".
   };
   const addTable = () => {
     const at = editor.selection[1];
@@ -65,7 +65,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const [at, end] = [editor.selection[1], editor.doc.trimEnd().length];
     editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length));
   };
-  const actions = { // each with its icon: a path in a square of 20 units
+  const actions = { // the icon of each (an SVG path in a square of 20 units) and its function
     Bold: ["M5 3h6a3.5 3.5 0 0 1 0 7H5zm0 7h7a3.5 3.5 0 0 1 0 7H5z", () => wrap("**", "**")],
     Italic: ["M8 3h7M5 17h7M12 3 8 17", () => wrap("*", "*")],
     Link: ["m8 12 4-4M9 6l2-2a3.5 3.5 0 0 1 5 5l-2 2m-3 3-2 2a3.5 3.5 0 0 1-5-5l2-2", link],
@@ -81,7 +81,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   const tools = create("div", { className: "tools" }, { role: "toolbar", "aria-label": "Formatting" });
   for (const [title, [path, action]] of Object.entries(actions)) {
     const tool = Object.assign(button("", action, "quiet"), { title });
-    tool.tabIndex = tools.children.length ? -1 : 0; // The toolbar is one tab stop; arrow keys move inside it.
+    tool.tabIndex = tools.children.length ? -1 : 0; // The toolbar is a single tab stop; arrow keys move inside it.
     tool.innerHTML = `<svg viewBox="0 0 20 20"><path d="${path}"/></svg><span class="unseen">${title}</span>`;
     tools.append(tool);
   }
@@ -94,7 +94,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   });
   tools.addEventListener("mousedown", (event) => event.preventDefault()); // The text keeps the focus.
   area.before(tools);
-  let isPlain = false; // after Ctrl+Shift+V, with which Firefox also passes the HTML
+  let isPlain = false; // set by Ctrl+Shift+V, because Firefox passes the HTML even then
   area.addEventListener("keydown", (event) => {
     const key = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase();
     const [, action] = (!event.shiftKey && actions[{ b: "Bold", i: "Italic", k: "Link" }[key]]) || [];
@@ -102,9 +102,9 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     isPlain = event.shiftKey && key === "v";
   });
 
-  // Reduce HTML to what the server needs, with elements in place of the styles of word processors.
+  // Reduce HTML to the parts that the server needs. Replace the styles of word processors with elements.
   const cleaned = (html) => {
-    const masked = (tag) => tag.replace(/\s(style|on\w+)\s*=/gi, " data-$1="); // The Content-Security-Policy would report them.
+    const masked = (tag) => tag.replace(/\s(style|on\w+)\s*=/gi, " data-$1="); // Otherwise, the Content-Security-Policy would report these attributes.
     const inert = html.replace(/<style\b[\s\S]*?<\/style>/gi, "").replace(/<[a-z][^<>]*>/gi, masked);
     const { body } = new DOMParser().parseFromString(inert, "text/html");
     for (const each of body.querySelectorAll("p[data-style*=mso-list]")) { // an item of a list in Word
@@ -117,10 +117,10 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
     for (const each of body.querySelectorAll("*")) {
       const style = each.getAttribute("data-style") ?? "";
-      const isKept = ({ name, value }) => KEPT.includes(name) || (name === "class" && /\blang(uage)?-/.test(value)); // of code
+      const isKept = ({ name, value }) => KEPT.includes(name) || (name === "class" && /\blang(uage)?-/.test(value)); // The class is the language of a block of code.
       [...each.attributes].forEach((attribute) => isKept(attribute) || each.removeAttribute(attribute.name));
       const isMark = ["B", "STRONG", "I", "EM"].includes(each.tagName);
-      isMark && /font-weight:\s*(normal|400)/.test(style) && each.replaceWith(...each.childNodes); // by Google Docs, around everything
+      isMark && /font-weight:\s*(normal|400)/.test(style) && each.replaceWith(...each.childNodes); // Google Docs wraps everything in such an element.
       for (const [tag, pattern] of each.tagName === "SPAN" ? STYLES : []) {
         const marked = create(tag);
         marked.append(...each.childNodes);
@@ -129,8 +129,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
     return body;
   };
-  // The server converts text pasted from a page or a word processor to Markdown, long text in parts. The place is kept,
-  // so what is typed in the meantime stays behind it. Ctrl+Shift+V pastes plain text.
+  // The server converts text that was pasted from a page or a word processor to Markdown, in parts if it is long. The place
+  // of insertion is kept, so text typed in the meantime stays after the pasted text. Ctrl+Shift+V pastes plain text.
   const convert = async (html) => {
     const options = { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) };
     const answer = await fetch(`${root}/markdown`, options);
@@ -168,7 +168,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     event.dataTransfer.files.length && images.add(event.dataTransfer.files, editor.selection[1], event.preventDefault());
   });
 
-  // The preview is beside the text or, on a narrow screen, in its place, and follows it.
+  // The preview is shown beside the text or, on a narrow screen, in place of the text, and follows changes.
   const shown = create("section", { className: "preview shown", tabIndex: 0 }, { "aria-label": "Preview" });
   document.getElementById("page").after(shown);
   const toggle = document.getElementById("preview");
@@ -192,7 +192,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     follow();
   });
 
-  // The number of words, the reading time, and the text direction: `dir=auto` would take minutes for a megabyte.
+  // The word count, the reading time, and the text direction, because `dir=auto` takes minutes for a megabyte.
   const words = create("p", { className: "hint" });
   const count = () => {
     const text = editor.doc;
@@ -202,7 +202,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     area.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
     const counted = [found && plural(found, "word"), letters && plural(letters, "character")].filter(Boolean).join(", ") || "0 words";
     words.textContent = `${counted}, ${plural(Math.ceil(found / 230 + letters / 500), "minute")} to read`;
-    area.classList.toggle("long", text.length > 100_000); // It then scrolls inside, because its layout is slow.
+    area.classList.toggle("long", text.length > 100_000); // A long text scrolls inside its field, because the layout of the whole page would be slow.
   };
   editor.changed(count);
   editor.changed(follow);

@@ -1,4 +1,4 @@
-// The form of a post. The server keeps a copy of what is typed; only a button changes the post.
+// The form of a post. The server keeps a copy of the typed text. Only a button changes the post.
 import { alarm, bar, clear, content, date, fields, mark, post, saveButton, say, time, typed, upload } from "./form.js";
 import { button, changed, copies, create, handOver, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
 import { openEditor } from "./editor.js";
@@ -8,13 +8,13 @@ import { openTools } from "./tools.js";
 const { number, over, etag, base, draft, copy, status } = post.elements;
 const isNew = () => !/^\d+$/.test(draft.value);
 
-// The state of the form. `number` grows with each change, and the server has the text at number `had`. After each request,
-// `next` continues with what was pressed or typed in the meantime.
+// The state of the form. `number` grows with each change, and `had` is the number of the text that the server has. After
+// each request, `next` handles the buttons pressed and the text typed in the meantime.
 //   idle     the server has the whole text
-//   typing   a timer will send it
-//   waiting  it could not be sent; a timer will retry
-//   sending  a request sends it, or asks for news
-//   saving   a request sends it, and then another saves the post
+//   typing   a timer will send the text
+//   waiting  the text could not be sent; a timer will retry
+//   sending  a request sends the text, or asks for news
+//   saving   a request sends the text, and then another one saves the post
 //   leaving  the browser is leaving the page
 let state = "idle";
 let pressed = null; // the button that saves the post next
@@ -26,7 +26,7 @@ const soon = (waits, delay) => {
   clearTimeout(timer);
   timer = setTimeout(() => exchange(), delay);
 };
-const sendSoon = () => soon("typing", 2500 + content.textLength / 1000); // A megabyte costs the server 32 ms.
+const sendSoon = () => soon("typing", 2500 + content.textLength / 1000); // Long texts wait longer: a megabyte costs the server 32 ms.
 const isResting = () => ["idle", "typing", "waiting"].includes(state);
 const next = () => {
   if (pressed && !editor.isAdding) {
@@ -40,7 +40,7 @@ const next = () => {
 const question = () => ({ copy: copy.value, number: String(had), over: over.value, draft: draft.value });
 const REASONS = { 0: "there is no connection", 403: "the session has ended; open another in a new tab" };
 
-// Send what is typed, or ask for news; return the status of the answer.
+// Send the typed text, or ask for news; return the status of the answer.
 const exchange = async (during = "sending", keepalive = false) => {
   clearTimeout(timer);
   const [sent, isNews] = [Number(number.value), isUnsent()];
@@ -72,16 +72,16 @@ const exchange = async (during = "sending", keepalive = false) => {
 };
 const takeTokens = (answer) => {
   for (const [form, name, token] of [[post, "form_token"], [post, "preview_token"], [upload, "form_token", "upload_token"]]) {
-    form.elements[name].value = answer[token ?? name] ?? form.elements[name].value; // those of a new session
+    form.elements[name].value = answer[token ?? name] ?? form.elements[name].value; // A new session has other tokens.
   }
 };
 const takeIn = (answer, isNews) => {
   takeTokens(answer);
   const isOther = answer.etag !== undefined && answer.etag !== etag.value; // The post was changed elsewhere.
-  const isHere = state === "saving" || (document.hasFocus() && post.contains(document.activeElement)); // and may continue typing
+  const isHere = state === "saving" || (document.hasFocus() && post.contains(document.activeElement)); // The writer may continue typing.
   const isNewer = answer.is_untouched || (answer.etag && isOther && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
-    location.replace(answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form); // It may have been created.
+    location.replace(answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form); // The post may have been created.
   } else if (answer.status === 409) {
     ask(answer);
   } else {
@@ -91,7 +91,7 @@ const takeIn = (answer, isNews) => {
     suggest(answer);
   }
 };
-// Fill in the slug from the title until the writer edits it. Its copy in `suggested` tells the server that it was filled in.
+// Derive the slug from the title until the writer edits the slug. If it equals `suggested`, the server derives it as well.
 const suggest = ({ slug, address }) => {
   const { slug: field, suggested } = post.elements;
   if (slug !== undefined && ["", suggested.value].includes(field.value) && document.activeElement !== field) {
@@ -119,7 +119,7 @@ const ask = ({ browser, at, over: other, mine }) => {
   alarm("rival", where, button("Show the other text", show, "quiet"), button("Use this text", use, "quiet"), " The other stays in History.");
 };
 
-// Keep what is typed: in the browser within a second, and on the server within three, or later if it is long.
+// Keep the typed text: in the browser within a second, and on the server within three seconds, or later if it is long.
 let isKept = true;
 const keep = throttled(async () => {
   isKept = !isUnsent() || (await records.set(typed())) !== null;
@@ -131,19 +131,19 @@ post.addEventListener("input", (event) => {
   number.value = Number(number.value) + 1;
   keep();
   if (isNew() && !location.search.includes(draft.value)) {
-    history.replaceState(null, "", `?copy=${draft.value}`); // A reload shows this draft.
+    history.replaceState(null, "", `?copy=${draft.value}`); // so that a reload shows this draft
   }
   state === "idle" && sendSoon();
 });
 const leave = () => {
   if (isUnsent()) {
-    const keepalive = sizeOf(typed()) < 60000; // With it, browsers send at most 64 KiB.
+    const keepalive = sizeOf(typed()) < 60000; // With keepalive, browsers send at most 64 KiB.
     records.set(typed());
     isResting() ? exchange("sending", keepalive) : put(typed(), keepalive);
   }
   handOver(isUnsent() ? typed() : null);
 };
-const look = () => state === "idle" && exchange(); // for news
+const look = () => state === "idle" && exchange(); // Ask for news.
 addEventListener("pagehide", leave);
 addEventListener("pageshow", (event) => event.persisted && !isUnsent() && location.reload());
 addEventListener("online", () => state === "waiting" && exchange());
@@ -156,7 +156,7 @@ rescued.then((found) => {
   const isOwn = ({ each }) => each.draft === draft.value && (!isNew() || location.search.includes(each.draft));
   for (const { each, status: answered, isDropped } of isUnsent() ? [] : found.filter(isOwn)) {
     if (answered === 200 && isDropped && over.value !== `${each.copy} ${each.number}`) {
-      return location.reload(); // The server did not have it yet when it sent this page.
+      return location.reload(); // The server sent this page before it had this text.
     }
     if (![200, 409].includes(answered)) {
       fields.forEach((field) => (field.value = each[field.name] ?? field.value));
@@ -165,7 +165,7 @@ rescued.then((found) => {
   }
 });
 
-// Discard first sends what was typed last, so that its undo brings back everything.
+// Discard first sends the latest text, so that undoing it restores everything.
 document.addEventListener("submit", async (event) => {
   const discards = event.target;
   if (discards.matches("[action$='/discard']") && isUnsent()) {
@@ -174,7 +174,7 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-// Save: send the copy first, so that the page stays if the server is away, or has text of another form.
+// Before saving, send the copy. The page stays if the server does not answer, or has newer text from another form.
 post.addEventListener("submit", (event) => {
   if (!event.submitter?.formTarget && state !== "leaving") {
     event.preventDefault();
@@ -204,10 +204,10 @@ const save = async (submitter) => {
     await goOn(sent, submitter.value);
   } else {
     state = "leaving";
-    post.requestSubmit(submitter); // The answer is a page of its own.
+    post.requestSubmit(submitter); // The response replaces this page.
   }
 };
-// After a save, the form stays, now for the saved post. After publishing, the page of the post is shown.
+// After a save, the form stays open for the saved post. After publishing, show the page of the post.
 const goOn = async (sent, publishes) => {
   let now = {};
   while (now.status !== 200 && now.status !== 409) {
@@ -239,7 +239,7 @@ addEventListener("keydown", (event) => {
 });
 post.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.target.tagName === "INPUT" || event.target.name === "title") && event.target.form === post && !event.isComposing) {
-    event.preventDefault(); // Otherwise, the first button of the form would be pressed.
+    event.preventDefault(); // Otherwise, Enter would press the first button of the form.
     event.target.name === "title" ? content.focus() : ["published", "scheduled"].includes(status.value) || post.requestSubmit(saveButton);
   }
 });
