@@ -91,7 +91,7 @@ def parse(data: bytes, options: ReadOptions = DEFAULT) -> MarkdownFile:
     return file._replace(fields=fields, content_line=line)
 
 
-@lru_cache(maxsize=512)  # Every push of a folder sends the same files again.
+@lru_cache(maxsize=512)  # Clients that sync a folder send the same files again and again.
 def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
     values, lines = all_values, all_lines = PARSERS.get(delimiter, read_headers)(text)
     program, zone = options.program, options.zone
