@@ -21,7 +21,7 @@ from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError
 from blogapi.wings.sync.state import FILE_FIELDS, POST_FIELDS, STATE, Entry, SyncState, synced_folder
 from blogapi.wings.transfer.folder import Folder, reason_of
 from blogapi.wings.transfer.images import IMAGE_ERRORS, LocalImages
-from blogapi.wings.transfer.importer import checked
+from blogapi.wings.transfer.importer import Checked, checked
 from blogapi.wings.transfer.items import Failure, Item
 from blogapi.wings.transfer.sources import Sources
 
@@ -190,7 +190,10 @@ class WorkingFolder:
         ignored = Ignored(folder, with_git, self.entries)
         with TemporaryFile() as spool:
             self.sources = read(spool, now, skip=lambda path: ignored.why(self._name_of(str(path))), check=check)
-            posts = [*map(checked, self.sources)]
+            self._sort([*map(checked, self.sources)])
+
+    def _sort(self, posts: list[Checked]) -> None:
+        """Sort what was read into posts, failures, and what is left out."""
         # The posts in readable files, by their paths below the folder
         self.items = {self._name_of(post.source): post for post in posts if isinstance(post, Item)}
         self.failures = [self._named(failure) for post in posts if isinstance(post, list) for failure in post]
