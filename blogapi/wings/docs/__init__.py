@@ -1,1 +1,1 @@
-"""The description of the API, its page, health and metrics."""
+"""The OpenAPI description of the API, the page that shows it, and the metrics."""

@@ -23,22 +23,22 @@ from blogapi.wings.images.storage import total_bytes
 from blogapi.wings.search.index import indexed_percent
 from blogapi.wings.webhooks import storage as webhooks
 
-PAUSE_SECONDS = 0.001  # With sleep(0), gevent would not poll the sockets.
+PAUSE_SECONDS = 0.001  # not 0, because gevent does not poll the sockets during sleep(0)
 SIZES = {
-    "database_size": "Bytes of the database on disk.",
-    "wal": "Bytes of the -wal file.",
-    "disk_free": "Free bytes on the disk of the database.",
+    "database_size": "Size of the database on disk, in bytes.",
+    "wal": "Size of the -wal file, in bytes.",
+    "disk_free": "Free space on the disk of the database, in bytes.",
 }
 
 
 class Metrics(Collector):
-    """The counts of requests, and figures from the database."""
+    """Collects the request counts, and figures from the database."""
 
     def __init__(self, service: Service):
         self._database = service.database
         self._rate_limit = service.config.rate_limit
         self._requests = service.requests
-        self._build = InfoMetricFamily("blogapi_build", "What runs.", {"version": version("blogapi")})
+        self._build = InfoMetricFamily("blogapi_build", "The running version.", {"version": version("blogapi")})
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -53,7 +53,7 @@ class Metrics(Collector):
         for (endpoint, status), counts in self._requests.counts.items():
             requests.add_metric([label(endpoint), status], sum(counts))
         durations = HistogramMetricFamily(
-            "blogapi_request_duration_seconds", "Time from a request's turn to its answer.", labels=["operation"]
+            "blogapi_request_duration_seconds", "Time to handle a request once its turn has come.", labels=["operation"]
         )
         bounds = [*map(str, BUCKETS), "+Inf"]
         for endpoint, seconds in self._requests.seconds.items():
@@ -66,7 +66,7 @@ class Metrics(Collector):
     def _of_database(self) -> Iterable[Metric]:
         for name, size in self._database.engine.sizes().items():
             yield GaugeMetricFamily(f"blogapi_{name}_bytes", SIZES[name], size)
-        yield GaugeMetricFamily("blogapi_images_bytes", "Bytes of all images.", total_bytes(self._database))
+        yield GaugeMetricFamily("blogapi_images_bytes", "Size of all images, in bytes.", total_bytes(self._database))
         percent = indexed_percent(self._database)
         indexed = 1 if percent is None else percent / 100
         yield GaugeMetricFamily("blogapi_indexed_ratio", "Share of the posts in the search index.", indexed)
@@ -79,7 +79,7 @@ class Metrics(Collector):
         states: Counter[str] = Counter(dict.fromkeys(("pending", "delivered", "failed"), 0))
         for webhook in webhooks.listing(self._database):
             states.update(webhooks.count_by_state(self._database, webhook.id))
-            time.sleep(PAUSE_SECONDS)  # Let other requests run: there are up to 50 webhooks, of up to 5 ms each.
+            time.sleep(PAUSE_SECONDS)  # Let other requests run: up to 50 webhooks take up to 5 ms each.
         gauge = GaugeMetricFamily("blogapi_deliveries", "Deliveries in each state.", labels=["state"])
         for state, number in states.items():
             gauge.add_metric([state], number)
@@ -87,7 +87,7 @@ class Metrics(Collector):
 
 
 def label(endpoint: str | None) -> str:
-    """Return the name of an operation in the description; that of another view may begin with its wing."""
+    """Return the operation's name in the API description. For the owner's page and Micropub, put the wing before it."""
     blueprint, _, view = (endpoint or "none").removeprefix("api.").rpartition(".")
     wing = blueprint.partition(".")[0]
     return f"{wing}.{view}" if wing in ("owner", "micropub") else view

@@ -23,23 +23,23 @@ from blogapi.storage.models import SCOPES
 from blogapi.wings.markdown.files import render
 from blogapi.wings.webhooks.storage import EVENTS
 
-# The operations with which an agent writes drafts and proposes changes; more tools would confuse it
+# The operations that an agent needs to write drafts and propose changes. An agent with more tools chooses worse.
 AGENTS = {"list_posts", "get_post", "get_post_by_slug", "create_post", "change_post", "delete_post", "list_tags"}
 AGENTS |= {"list_images", "propose_change"}
 BASE = Path(__file__).parent / "static/openapi.yaml"
 RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
-# Enumerations of several schemas, by name, with a description
+# Enumerations that several schemas use: name, values and description
 SHAPES = {
-    "Status": (STATUSES, "The status of a post; a `scheduled` post is published at its `published_at`."),
-    "EventType": (EVENTS, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),
+    "Status": (STATUSES, "The status of a post. A `scheduled` post is published at its `published_at`."),
+    "EventType": (EVENTS, "The type of an event about a post or a tag; a `ping` is sent on request."),
 }
 MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, optionally with front matter."}
 REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')
-PLACE = re.compile(r"<(\w+):(\w+)>")  # the converter and name of a parameter
+PLACE = re.compile(r"<(\w+):(\w+)>")  # the converter and name of a path parameter
 
 
 class SchemaConverter(OpenAPIConverter):
-    """Adds descriptions and examples to schemas, and names shared enumerations."""
+    """Adds descriptions and examples to schemas, and makes shared enumerations schemas of their own."""
 
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
         own = {"description": getdoc(schema), "example": schema.example}
@@ -47,7 +47,7 @@ class SchemaConverter(OpenAPIConverter):
 
     def field2property(self, field: fields.Field) -> dict[str, Any]:
         described = super().field2property(field)
-        default = described.pop("default", None)  # Generators would require a property with a default.
+        default = described.pop("default", None)  # Code generators require a property with a default.
         if "enum" not in described:
             return described
         words = [word for word in described["enum"] if word is not None]
@@ -61,7 +61,7 @@ class SchemaConverter(OpenAPIConverter):
 
 
 def describe(app: Flask, server: str = "") -> dict[str, Any]:
-    """Return the description of an application whose addresses begin with `server`."""
+    """Return the OpenAPI description of an application whose addresses begin with `server`."""
     plugin = MarshmallowPlugin()
     plugin.Converter = SchemaConverter
     base = yaml.safe_load(BASE.read_bytes())
@@ -72,7 +72,7 @@ def describe(app: Flask, server: str = "") -> dict[str, Any]:
     servers = [{"url": server or "/", "description": "this server"}]
     title, version = base["info"]["title"], base["info"]["version"]
     spec = APISpec(title, version, base["openapi"], plugins=[plugin], **base, servers=servers)
-    assert plugin.converter is not None  # because the spec uses the plugin
+    assert plugin.converter is not None  # set by APISpec
     plugin.converter.add_parameter_attribute_function(parameter_attributes)
     for name, (words, description) in SHAPES.items():
         spec.components.schema(name, {"type": "string", "enum": list(words), "description": description})
@@ -85,9 +85,10 @@ def describe(app: Flask, server: str = "") -> dict[str, Any]:
 
 
 def with_open_answers(described: dict[str, Any]) -> dict[str, Any]:
-    """Allow unknown fields in answers, because new versions add some, but not in bodies.
+    """Allow unknown fields in response bodies, because new versions add fields, but not in request bodies.
 
-    The fields that the service sets are allowed in posts, because clients send posts back as they received them.
+    Posts in request bodies may contain the fields that the service sets, so that a client can send back a post as it
+    received it.
     """
     operations = [operation for path in described["paths"].values() for operation in path.values()]
     bodies = {*REFERENCE.findall(json.dumps([operation.get("requestBody") for operation in operations]))}
@@ -102,14 +103,14 @@ def with_open_answers(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def parameter_attributes(converter: OpenAPIConverter, field: fields.Field, ret: dict[str, Any]) -> dict[str, Any]:
-    """Return further attributes of a parameter: its example, and the style of a list of names."""
+    """Return further attributes of a parameter: its example and, for a list of names, its style."""
     example = ret["schema"].pop("example", None)
     names = {"style": "form", "explode": False} if isinstance(field, Names) else {}
     return names | ({} if example is None else {"example": example})
 
 
 def describe_operation(rule: Rule, view: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """Return the OpenAPI operation of a view. `known` contains the parameters in paths and headers."""
+    """Return the OpenAPI operation of a view. `known` describes the parameters in paths and headers."""
     operation: Operation = view.operation
     text, name = getdoc(view) or "", rule.endpoint.rpartition(".")[2]
     described = {
@@ -122,14 +123,14 @@ def describe_operation(rule: Rule, view: Any, known: dict[str, Any]) -> dict[str
         "responses": describe_responses(rule, operation),
     }
     if operation.body:
-        # With two JSON types, openapi-python-client generates broken code unless there is an optional parameter.
+        # openapi-python-client generates broken code for two JSON types unless the operation has an optional parameter.
         content_types = operation.content_types if operation.request_headers else operation.content_types[:1]
         described["requestBody"] = {"required": True, "content": media_types(content_types, operation.body)}
     return described
 
 
 def media_types(content_types: Iterable[str], schema: StrictSchema | dict[str, Any]) -> dict[str, Any]:
-    """Return the OpenAPI media types of a body: JSON with its schema, Markdown as a string."""
+    """Return the OpenAPI media types of a body. Markdown is a string; the other types have this schema."""
     types: dict[str, Any] = {name: {"schema": schema} for name in content_types}
     if MARKDOWN in types and isinstance(schema, StrictSchema):
         types[MARKDOWN] = {"schema": MARKDOWN_FILE, "example": render(schema.example).decode()}
@@ -153,18 +154,18 @@ def has_validator(operation: Operation) -> bool:
 def describe_responses(rule: Rule, operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
     errors = ("400", "401", *(["404"] if rule.arguments else []), "429", "default")
-    responses: dict[str, Any] = dict.fromkeys(errors, "Error")  # one schema for all, to keep the description short
+    responses: dict[str, Any] = dict.fromkeys(errors, "Error")  # all share one response, to keep the description short
     for answer in filter(None, (operation.answer, operation.creates)):
         responses[str(answer.status)] = describe_response(answer.description, answer.headers)
         if answer.schema:
             responses[str(answer.status)]["content"] = media_types(answer.content_types, answer.schema)
     if has_validator(operation):
-        unchanged = "Nothing has changed: the ETag is still the same."
+        unchanged = "Not modified: the ETag is still the same."
         responses["304"] = describe_response(unchanged, operation.answer.headers)
     return dict(sorted(responses.items()))
 
 
 def describe_response(description: str, headers: Iterable[str]) -> dict[str, Any]:
-    """Return an OpenAPI response with the common headers and these."""
+    """Return an OpenAPI response with these headers and the rate limit headers."""
     references = {name: {"$ref": f"#/components/headers/{name}"} for name in (*RATE_LIMIT, *headers)}
     return {"description": description, "headers": references}

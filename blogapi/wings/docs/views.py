@@ -37,7 +37,7 @@ views = Blueprint("docs", __name__)
 @views.get("/")
 @for_strangers
 def index() -> Response:
-    """Redirect a browser to the reference; list the addresses for other clients."""
+    """Redirect browsers to the reference page. For other clients, list the addresses of the service."""
     if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
         addresses = {name: request.address(path) for name, path in ADDRESSES.items()}
         return json_response(request, addresses, vary="Accept", cache_control="no-cache")
@@ -58,7 +58,7 @@ def metrics() -> Response:
 def openapi() -> Response:
     """Return the description of the API."""
     content = description(request.service.config.url or request.address(""))
-    headers = [("Access-Control-Allow-Origin", "*")]  # for tools in a browser
+    headers = [("Access-Control-Allow-Origin", "*")]  # for tools that run in a browser
     return tagged_response(request, content, hash_of(content), JSON, headers, cache_control="no-cache")
 
 
@@ -72,7 +72,7 @@ def docs() -> Response:
 @views.get("/docs/")
 @for_strangers
 def docs_with_slash() -> Response:
-    """Redirect to /docs, because relative addresses in the page would not work here."""
+    """Redirect to /docs, because the relative addresses in the page only work there."""
     return redirect(request.address("/docs"))
 
 
@@ -81,5 +81,5 @@ add_static(views, "/docs", FILES)
 
 @cache
 def description(server: str) -> bytes:
-    """Return the description as JSON. It stays the same while the service runs."""
+    """Return the description as JSON. It is cached, because it stays the same while the service runs."""
     return f"{json.dumps(describe(current_app, server))}\n".encode()

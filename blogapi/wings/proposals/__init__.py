@@ -1,1 +1,1 @@
-"""Proposals: pending changes to posts, which somebody applies or refuses."""
+"""Proposals: pending changes to posts, to be applied or refused."""

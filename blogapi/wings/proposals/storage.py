@@ -21,7 +21,7 @@ from blogapi.storage.errors import Damaged, DoesNotExist, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
 from blogapi.wings.webhooks import storage as webhooks
 
-# Limits for a post's proposals, for all proposals (also of posts in the trash), and for their bytes
+# Limits for the number of proposals for one post and for all posts (including those in the trash), and their total size
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000
 PROPOSAL_TTL, REFUSED_TTL = timedelta(days=90), timedelta(hours=1)
 IN_TRASH = ", including those for posts in the trash; apply or delete one first"
@@ -29,44 +29,44 @@ log = logging.getLogger(__name__)
 
 
 class ChangedSince(Exception):
-    """Fields that a proposal changes have changed in the post since."""
+    """The post has changed in fields that the proposal changes."""
 
     def __init__(self, names: list[str]):
         super().__init__(f"{', '.join(names)}: changed since; force=true applies the proposal anyway")
 
 
 class StoredProposal(NamedTuple):
-    """A stored proposal; its document is sent unchanged."""
+    """A stored proposal. Its document is the JSON that the API sends."""
 
     id: int
     post_id: int
     author: str
     created_at: str
-    base: dict[str, Any]  # the post's fields at that time, as returned by `_base`
+    base: dict[str, Any]  # the hashes of the post's fields when the proposal was made, from `_base`
     document: bytes
-    changes: Fields  # an empty value clears its field
+    changes: Fields  # the new values; an empty value clears the field
 
     @property
     def etag(self) -> str:
-        """Its entity tag."""
+        """The entity tag of the proposal."""
         return documents.etag_of(self.document)
 
     def conflicts(self, now: Fields) -> list[str]:
-        """Return the fields that have changed since to values other than the proposed ones."""
+        """Return the proposed fields that have since changed in the post, to values other than the proposed ones."""
         return conflicts(self.base, _base(now | cleared(self.changes), self.changes), _base(now, self.changes))
 
     def log_applied(self) -> None:
-        """Log who proposed a change. The history names only the key that applied it."""
+        """Log who proposed a change, because the history shows only the key that applied it."""
         log.info("proposal %s of %s was applied to post %s", self.id, self.author, self.post_id)
 
 
 def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the fields that both sides changed to different values, which may be hashes."""
+    """Return the fields that both sides changed from `base` to different values. The values may be hashes."""
     return [name for name in mine if mine[name] != base.get(name) and now[name] not in (base.get(name), mine[name])]
 
 
 def cleared(changes: Fields) -> Fields:
-    """Return a proposal's changes, with None for each field that they clear except tags."""
+    """Return a proposal's changes with None for each cleared field, except for `tags`, which stay an empty list."""
     return {name: value or (value if name == "tags" else None) for name, value in changes.items()}
 
 
@@ -75,7 +75,7 @@ def cleared(changes: Fields) -> Fields:
 _document = AsBytes(Proposal.document)
 _columns = Proposal.id, Proposal.post_id, Proposal.author, Proposal.created_at, Proposal.base, _document
 _is_waiting = Proposal.refused_at.is_null()
-# A post in the trash hides its proposals.
+# The join leaves out proposals for posts in the trash.
 _of_present = Proposal.select().join(Post, on=Post.id == Proposal.post_id).where(_is_waiting)
 
 
@@ -96,7 +96,7 @@ def page(
 
 
 def posts_with_proposals(reader: Reader) -> set[int]:
-    """Return the ids of posts with proposals."""
+    """Return the ids of posts that have proposals."""
     return {post_id for (post_id,) in reader.rows(Proposal.select(Proposal.post_id).where(_is_waiting).distinct())}
 
 
@@ -124,10 +124,10 @@ def _is(post_id: int, proposal_id: int) -> Expression:
 def add(
     tx: Transaction, ref: PostRef, fields: Fields, author: Author, check: Check = no_check
 ) -> tuple[StoredProposal, bool]:
-    """Propose a change, with fields as for `posts.change`; return the proposal, and whether it is new.
+    """Propose a change to a post; return the proposal, and whether it is new. Raises DoesNotExist, Rejected.
 
-    Proposing the same change again only updates the base of the proposal to the current post. Raises DoesNotExist,
-    Rejected.
+    `fields` are the same as for `posts.change`. Proposing the same change again only updates the base of the existing
+    proposal to the current post.
     """
     posts.check_size(tx, fields.get("content", ""))
     post = posts.find_to_change(tx, ref)
@@ -167,7 +167,7 @@ def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> 
 
 
 def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> StoredProposal | None:
-    """Return the proposal of the same changes by the same author, if any."""
+    """Return the proposal with the same changes by the same author, if any."""
     is_similar = (Proposal.post_id == post_id) & (Proposal.author == author) & (Proposal.bytes == len(changes))
     for row in list(tx.rows(Proposal.select(*_columns).where(is_similar, _is_waiting))):
         if (row[-1] or b"").endswith(b'"changes":%b}' % changes):
@@ -176,7 +176,7 @@ def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> St
 
 
 def _base(post: Fields, names: Fields) -> dict[str, Any]:
-    """Return hashes of a post's fields. Tags are not hashed, because a site-wide tag change must edit them."""
+    """Return hashes of a post's fields, and its tags unhashed, because a site-wide tag change must edit them."""
     hashes = {name: documents.hash_of(documents.dump([post.get(name)]).encode()) for name in names}
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 
@@ -199,7 +199,7 @@ def apply(
 ) -> tuple[bytes, StoredProposal]:
     """Apply a proposal; return the post's new document, and the proposal.
 
-    Raises ChangedSince, and what `posts.change` raises.
+    Raises ChangedSince, and the same exceptions as `posts.change`.
     """
     proposal, post = find(tx, ref, proposal_id), posts.find_to_change(tx, ref)
     check(post.document)
@@ -238,14 +238,14 @@ def restore(tx: Transaction, post_id: int, proposal_id: int) -> None:
 
 
 def clear(tx: Transaction) -> int:
-    """Delete the proposals for purged posts; return how many."""
+    """Delete the proposals for purged posts; return the number deleted."""
     in_trash = Revision.select(Revision.post_id).where(Revision.state == "deleted")
     is_gone = Proposal.post_id.not_in(Post.select(Post.id)) & Proposal.post_id.not_in(in_trash)
     return tx.execute(Proposal.delete().where(is_gone))
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete expired proposals, and the records of those applied more than `days` ago; return how many."""
+    """Delete expired proposals, and records of proposals applied `days` ago or earlier; return the number deleted."""
     old, applied = earlier(tx.now, PROPOSAL_TTL), earlier(tx.now, timedelta(days=days))
     is_expired = (Proposal.created_at <= old) | (Proposal.refused_at <= earlier(tx.now, REFUSED_TTL))
     count = tx.execute(Proposal.delete().where(is_expired))

@@ -22,12 +22,12 @@ from blogapi.wings.proposals import storage as proposals
 
 BEFORE = cursor("Only proposals made before")
 QUERY = parameters(limit=page_size("proposals"), before=BEFORE)
-FORCE = parameters(force=query_flag("`true`: also overwrite fields that have changed since."))
+FORCE = parameters(force=query_flag("`true`: also overwrite fields that were changed after the proposal was made."))
 views = Views("proposals", __name__)
 
 
 class ProposalSchema(StrictSchema):
-    """A change to a post that waits until somebody applies or refuses it."""
+    """A proposed change to a post, to be applied or refused."""
 
     example = {
         "id": "7",
@@ -39,10 +39,10 @@ class ProposalSchema(StrictSchema):
     }
     id = matching(ID, 1, 19, "The id, a number as text.")
     post_id = matching(ID, 1, 19, "The id of the post.")
-    by = fields.String(required=True, **doc("The name of the key that proposed it."))
-    created_at = Time(required=True, **doc("When it was proposed, in UTC, to the second."))
-    base = fields.String(required=True, **doc("The ETag of the post at that time, without quotes."))
-    changes = fields.Dict(required=True, **doc('The new values of the changed fields; `""`, `[]` or `{}` clears one.'))
+    by = fields.String(required=True, **doc("The name of the key that proposed the change."))
+    created_at = Time(required=True, **doc("When the change was proposed, in UTC, to the second."))
+    base = fields.String(required=True, **doc("The ETag that the post had then, without quotes."))
+    changes = fields.Dict(required=True, **doc('The new values of the fields; `""`, `[]` or `{}` clears a field.'))
 
 
 ONE = Answer(200, "The proposal.", ProposalSchema(), ("ETag",))
@@ -92,12 +92,12 @@ def get_proposal(request: Request, post: posts.PostRef, proposal: int) -> Respon
 
 
 @views.operation(
-    "DELETE /v1/posts/<id:post>/proposals/<id:proposal>", Answer(204, "The proposal is gone."), scopes=WRITE_SCOPES
+    "DELETE /v1/posts/<id:post>/proposals/<id:proposal>", Answer(204, "The proposal was deleted."), scopes=WRITE_SCOPES
 )
 def delete_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Refuse or withdraw a proposal.
 
-    A drafts-only key may delete its own.
+    A drafts-only key may delete only its own proposals.
     """
     request.database.write(proposals.remove, post, proposal, request.author)
     return no_content(request)
@@ -109,7 +109,7 @@ def delete_proposal(request: Request, post: posts.PostRef, proposal: int) -> Res
 def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Apply a proposal to its post.
 
-    If one of its fields has changed since, the answer is 412, unless `force` is `true`.
+    If a field that the proposal changes was changed in the meantime, the answer is 412, unless `force` is `true`.
     """
     apply = partial(proposals.apply, force=request.query.get("force", False))
     check = precondition(request, "; the ETag must be the post's, not the proposal's")
@@ -120,7 +120,7 @@ def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Resp
 
 @views.app_errorhandler(proposals.ChangedSince)
 def changed_since(error: proposals.ChangedSince) -> Response:
-    """Answer 412 with the names of the fields."""
+    """Answer 412 with the names of the fields that have changed."""
     return error_response(exceptions.PreconditionFailed(str(error)))
 
 

@@ -1,1 +1,1 @@
-"""Tags: lists, and changes of a tag in every post."""
+"""Tags: lists of tags, and changes to a tag in every post."""

@@ -1,4 +1,4 @@
-"""Tags: counted over their posts, spelled as in the newest one, and changed in all of them."""
+"""Storage of tags. A tag exists as long as a post has it, and is spelled as in the newest of its posts."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,7 +20,7 @@ BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (documents.MAX_TAG + 1)  # sort b
 
 
 class CountedTag(NamedTuple):
-    """A tag and the number of posts that carry it."""
+    """A tag and the number of posts that have it."""
 
     name: str
     posts: int
@@ -29,8 +29,8 @@ class CountedTag(NamedTuple):
 def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> Page[CountedTag, str]:
     """Return at most `limit` tags in order of their folded names, starting after `after`.
 
-    This reads an index entry for each of their posts: 100 ms for 100,000, so call it in a thread. With `status`, only
-    posts with that status are counted, and the newest of them decides the spelling.
+    Call this in a thread: it reads one index entry for each tag of each post, which takes 100 ms for 100,000 entries.
+    With `status`, only posts with that status are counted, and the newest of them decides the spelling.
     """
     rows = [*reader.rows(tags_query(status), limit=limit + 1, first=after + BEFORE_ALL, last=AFTER_ALL)]
     tags = [CountedTag(name, posts) for _, name, posts in rows[:limit]]
@@ -38,7 +38,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
-    """Return a tag by its folded name. Reads an index entry for each of its posts. Raises DoesNotExist."""
+    """Return a tag by its folded name. Reads one index entry for each of the tag's posts. Raises DoesNotExist."""
     return CountedTag(*reader.get("tag", tags_query(status), limit=1, first=tag, last=tag)[1:])
 
 
@@ -46,7 +46,7 @@ def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
 def tags_query(status: str | None) -> Compiled:
     """Return the query for a page of tags: the folded name, the name in the newest post, and the number of posts."""
     carried = PostTag.select().where(PostTag.status == status) if status else PostTag.select()
-    if status == "published":  # The index post_tag_by_time contains only these.
+    if status == "published":  # The index post_tag_by_time has only dated posts.
         carried = carried.where(PostTag.published_at > "")
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
     asked = PostTag.tag.between(Placeholder("first"), Placeholder("last"))
@@ -58,13 +58,13 @@ def tags_query(status: str | None) -> Compiled:
     return Compiled(Select([counted], [counted.c.tag, name, counted.c.posts]).order_by(SQL("1")))
 
 
-# Changes of a tag in all its posts; these can be slow, so use Database.write_in_thread
+# Changes to a tag in all its posts. They can be slow, so run them with Database.write_in_thread.
 
 
 def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) -> CountedTag:
-    """Rename a (folded) tag in every post that carries it; return the tag.
+    """Rename the tag with the folded name `old` in every post; return the renamed tag.
 
-    Raises DoesNotExist if no post carries it, Rejected if another tag has the name and `merge` is false.
+    Raises DoesNotExist if no post has the tag, Rejected if another tag already has the new name and `merge` is false.
     """
     before = find(tx, old)
     new = fold(name)
@@ -84,7 +84,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) ->
 
 
 def delete(tx: Transaction, tag: str, author: Author) -> None:
-    """Remove a (folded) tag from every post. Raises DoesNotExist if none carries it."""
+    """Remove the tag with this folded name from every post. Raises DoesNotExist if no post has the tag."""
     name = find(tx, tag).name
     change = partial(_replaced, tag, [])
     statuses = _rewrite(tx, tag, change, author)
@@ -95,7 +95,7 @@ def delete(tx: Transaction, tag: str, author: Author) -> None:
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: Author) -> set[str]:
     """Change the tags in the documents of all posts with a tag; return the statuses of the changed posts.
 
-    Only one document at a time is in memory. Damaged posts are skipped.
+    This loads only one document at a time, to save memory, and skips damaged posts.
     """
     statuses = set()
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
@@ -118,7 +118,7 @@ SET_DOCUMENT = Compiled(Post.update(placeholders(Post, "document", "updated_at")
 
 
 def _replaced(old: str, new: list[str], names: list[str]) -> list[str]:
-    """Return `names` with `new` in place of the (folded) tag `old`, without later repeats."""
+    """Return `names` with `new` in place of the tag with the folded name `old`, without repeated tags."""
     tags: dict[str, str] = {}
     for tag in names:
         for name in new if fold(tag) == old else [tag]:

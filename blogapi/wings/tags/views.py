@@ -20,16 +20,16 @@ from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import SCOPES
 from blogapi.wings.tags import storage as tags
 
-COUNTED = choice(STATUSES, "Count only posts with this status. Tags without any are left out.")
+COUNTED = choice(STATUSES, "Count only posts with this status, and leave out tags that no such post has.")
 views = Views("tags", __name__)
 
 
 class TagSchema(StrictSchema):
-    """A tag, spelled as in the newest post that carries it."""
+    """A tag, spelled as in the newest post that has it."""
 
     example = {"name": "Travel", "posts": 3}
     name = Line(MAX_TAG)
-    posts = fields.Integer(required=True, validate=Range(min=1), **doc("How many posts carry it."))
+    posts = fields.Integer(required=True, validate=Range(min=1), **doc("The number of posts that have the tag."))
 
 
 class TagChangeSchema(InputSchema):
@@ -37,7 +37,7 @@ class TagChangeSchema(InputSchema):
 
     example = {"name": "Journeys"}
     name = Line(MAX_TAG)
-    merge = Flag(load_default=False, **doc("Whether to merge it with a tag that has this name."))
+    merge = Flag(load_default=False, **doc("Whether to merge the tag with another tag that already has this name."))
 
 
 @views.operation(
@@ -51,9 +51,9 @@ class TagChangeSchema(InputSchema):
     scopes=SCOPES,
 )
 def list_tags(request: Request) -> Response:
-    """List tags by name, with the number of posts that carry each.
+    """List tags by name, with the number of posts that have each tag.
 
-    A page has at most `limit` tags. `Link` leads to the next one.
+    A page has at most `limit` tags. `Link` contains the address of the next page.
     """
     query = scoped_query(request)
     page = Page([], None) if query is None else request.database.read_in_thread(request.client, tags.page, **query)
@@ -65,7 +65,7 @@ def list_tags(request: Request) -> Response:
     "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=parameters(status=COUNTED), scopes=SCOPES
 )
 def get_tag(request: Request, tag: str) -> Response:
-    """Get a tag, with the number of posts that carry it."""
+    """Get a tag, with the number of posts that have it."""
     query = scoped_query(request)
     if query is None:
         raise DoesNotExist("tag")
@@ -74,9 +74,9 @@ def get_tag(request: Request, tag: str) -> Response:
 
 @views.operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The updated tag.", TagSchema()), body=TagChangeSchema())
 def change_tag(request: Request, tag: str) -> Response:
-    """Rename a tag in every post, or merge it with another.
+    """Rename a tag in every post, or merge it with another tag.
 
-    All posts change at once. If another tag has the new name, `merge` must be true.
+    All posts change at once. If another tag already has the new name, `merge` must be true.
     """
     change = load_body(request, lambda: tags.find(request.database, tag))
     renamed = request.database.write_in_thread(tags.rename, tag, change["name"], change["merge"], request.author)
@@ -95,5 +95,5 @@ def delete_tag(request: Request, tag: str) -> Response:
 
 @views.errorhandler(DoesNotExist)
 def tag_not_found(error: DoesNotExist) -> Response:
-    """Answer 404, and say how to write a tag in a path."""
+    """Answer 404, and say how to encode a tag in a path."""
     return error_response(NotFound(f"{error}; in a path, write # in its name as %23, ? as %3F, and / as %2F"))

@@ -10,5 +10,5 @@ SwaggerUIBundle({
   docExpansion: "list",
   defaultModelsExpandDepth: 0,
   persistAuthorization: true,
-  validatorUrl: null,  // no outside address
+  validatorUrl: null,  // Do not send the description to an external validator.
 });
