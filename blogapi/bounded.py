@@ -1,6 +1,6 @@
-"""Bounds on JSON, TOML and YAML, checked before parsing, because parsers recurse and values take memory.
+"""Limits for JSON, TOML and YAML, checked before parsing, because parsers recurse and values take memory.
 
-The checks of JSON call functions written in C, so 4 MiB take milliseconds.
+The checks for JSON only call functions written in C, so checking 4 MiB takes milliseconds.
 """
 
 import re
@@ -11,19 +11,19 @@ from typing import Any
 import yaml
 
 MAX_DIGITS = 100  # limit for a number in JSON, because parsing an integer takes quadratic time
-MAX_NAME_PARTS = 16  # limit for the parts of a name in TOML, because tomllib takes quadratic time
+MAX_NAME_PARTS = 16  # limit for the parts of a dotted name in TOML, because tomllib takes quadratic time
 NOT_STRUCTURE = bytes({*range(256)} - {*b'[{]},"'})
 
-# Strings and comments in TOML. An unclosed string ends with its line or with the text, so matching takes linear time.
+# Strings and comments in TOML. To take linear time, the pattern ends an unclosed string with its line or with the text.
 TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
 TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
 LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_NAME_PARTS}}}')
-# libyaml is ten times as fast as Python, but some wheels of PyYAML lack it.
+# libyaml is ten times as fast as the parser in Python, but some PyYAML wheels do not include it.
 YamlLoader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class OutOfBounds(ValueError):
-    """A text exceeds a bound, which the message names. `line` counts from 1."""
+    """A text exceeds a limit, which the message states. `line` is the number of the line, from 1."""
 
     def __init__(self, bound: str, line: int = 1):
         super().__init__(bound)
@@ -33,14 +33,14 @@ class OutOfBounds(ValueError):
 def check_json(data: bytes, max_values: int, max_depth: int) -> None:
     """Check the bounds of JSON. Commas and opening brackets count as values. Raises OutOfBounds."""
     openings = data.count(b"[") + data.count(b"{")
-    if openings > max_depth or openings + data.count(b",") > max_values:  # Some may be in strings.
+    if openings > max_depth or openings + data.count(b",") > max_values:  # Count again without strings.
         structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
-        _check(structure.count(b'"') // 4, max_values)  # A value and its name have at most four quotes.
+        _check(structure.count(b'"') // 4, max_values)  # A name and its value have at most four quotes.
         _check_structure(b"".join(structure.split(b'"')[::2]), max_values, max_depth)
 
 
 def check_number(text: str) -> str:
-    """Return the text of a number. Raises OutOfBounds."""
+    """Return the text of a number. Raises OutOfBounds if it has too many digits."""
     if len(text) > MAX_DIGITS:
         raise OutOfBounds(f"must have numbers of at most {MAX_DIGITS} digits")
     return text
@@ -57,7 +57,7 @@ def check_toml(text: str, max_values: int, max_depth: int) -> None:
 
 def _check_structure(structure: bytes, max_values: int, max_depth: int) -> None:
     """Check the bounds of JSON or TOML without its strings. Raises OutOfBounds."""
-    brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # The rest is too much.
+    brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # More would exceed the limit anyway.
     depth = max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0)
     _check(sum(map(structure.count, (b"[", b"{", b","))), max_values, depth, max_depth)
 

@@ -1,4 +1,4 @@
-"""Times in RFC 3339: formatting and shifting them."""
+"""Format and shift times in RFC 3339."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache

@@ -16,7 +16,8 @@ from blogapi import env_file
 
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
-# Mistyped and other addresses of databases. Taken as the name of a file, such an address would reveal its password.
+# Database addresses that are not files, such as mistyped URLs. Used as the name of a file, an address would reveal its
+# password.
 NOT_A_FILE = re.compile(
     r"(postgres(ql)?:|//[^/]*@|.*://|(.*\s)?(host(addr)?|port|dbname|user|password|passfile|service)\s*=)", re.I | re.S
 )
@@ -24,11 +25,11 @@ PREFIX = "BLOGAPI_"
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
 OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables of push and pull, which may run on the same machine
-# http or https, a host, and an optional port and path without dot segments, all safe in a shell
+# http or https, a host, and an optional port and path without dot segments, all in characters that are safe in a shell
 BASE_URL = re.compile(
     r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?((/(?!\.\.?(/|$))[A-Za-z0-9._~-]+)*)"
 )
-# A path that collides with the service's own paths, or leads to the API
+# Paths that collide with paths of the service, or are addresses in the API
 OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|readyz|openapi\.json)$")
 # Variables that Kubernetes sets for a Service called blogapi
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
@@ -52,7 +53,7 @@ class Config:
     # A file, or the URL of a PostgreSQL database, which may contain a password
     database: Path | str = Path("blog.db")
     create: bool = True  # whether the server sets up a missing or empty database
-    database_connections: Annotated[int, 1, 1000] = 5  # to PostgreSQL, per process; the webhook sender has one more
+    database_connections: Annotated[int, 1, 1000] = 5  # to PostgreSQL, per process; the webhook sender opens one more
     web_concurrency: Annotated[int, 1, 256] = 1  # number of processes; more than one needs PostgreSQL
     rate_limit: Annotated[int, 1, 999_999_999] = 100  # requests per minute and key
     log_level: LogLevel = "info"
@@ -67,7 +68,7 @@ class Config:
     cors_origins: Origins = frozenset()  # origins whose pages may call the API; * means all
     trusted_proxies: Networks = ()  # proxies whose X-Forwarded-For is trusted
     url: str = ""  # the public address of the service
-    timezone: tzinfo = UTC  # time zone for times without an offset: front matter, Micropub, imports, the owner's page
+    timezone: tzinfo = UTC  # for times without an offset in front matter, Micropub and imports, and on the owner's page
     post_url: str = ""  # address of a post on the site, with {slug} or {id}; by default, its address in the API
 
     @cached_property
@@ -78,7 +79,7 @@ class Config:
 
     @cached_property
     def prefix(self) -> str:
-        """The path of BLOGAPI_URL, such as /blog. It begins the path of every address of the service."""
+        """The path of BLOGAPI_URL, such as /blog. Every path of the service begins with this prefix."""
         return urlsplit(self.base_url).path
 
     def url_on_site(self, post: Mapping[str, str]) -> str:
@@ -117,7 +118,7 @@ class Config:
 def _suggestion(variable: str, value: str, variables: list[str]) -> str:
     if KUBERNETES.fullmatch(f"{variable}={value}"):
         return "Kubernetes sets it for a Service: rename that, or set enableServiceLinks: false in the Pod"
-    names = {name.removeprefix(PREFIX): name for name in variables}  # The prefix would make all of them similar.
+    names = {name.removeprefix(PREFIX): name for name in variables}  # With the prefix, all would be similar.
     close = get_close_matches(variable.removeprefix(PREFIX).upper(), names, n=1)
     return f"did you mean {names[close[0]]}?" if close else f"known: {', '.join(variables)}"
 
@@ -205,7 +206,7 @@ def _base_url(url: str) -> str:
 
 
 def _post_url(text: str) -> str:
-    url = re.fullmatch(r"(?=[!-~]*\Z)https?://[^/?#{}]+(/[^?#]*)", text)  # It goes into the header Location.
+    url = re.fullmatch(r"(?=[!-~]*\Z)https?://[^/?#{}]+(/[^?#]*)", text)  # ASCII, for the Location header
     if not url or url[1].count("{slug}") + url[1].count("{id}") != 1:
         example = "such as https://blog.example.org/posts/{slug}/, with other characters as %C3%A4"
         raise ValueError(f"must be an ASCII URL with {{slug}} or {{id}} in its path, {example}; not {text[:80]!r}")

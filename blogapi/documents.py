@@ -1,4 +1,4 @@
-"""The fields of a post, and its document: the compact JSON that is stored, and sent unchanged."""
+"""The fields of a post, and its document: the compact JSON that the database stores and the API sends."""
 
 import json
 import re
@@ -20,16 +20,16 @@ ID = "[1-9][0-9]{0,18}"
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
 
 Kind = Literal["id", "line", "text", "status", "slug", "tags", "url", "time", "params", "slugs"]
-# The value that clears a field, by its kind
+# The value that clears a field of each kind
 EMPTY_VALUES: dict[Kind, Any] = {"line": "", "text": "", "url": "", "tags": [], "params": {}, "slugs": []}
 
 
 class Field(NamedTuple):
-    """A field of a post. The API, Markdown files, imports, push, pull and the owner's page derive theirs from it.
+    """A field of a post, as the API, Markdown files, imports, push, pull and the owner's page use it.
 
-    Its kind decides how it is validated, read from front matter and shown in a form. A client sets each "required"
-    field, and the service each "service" field. The service sets a "default" field if the client does not. A post can
-    lack an "optional" one.
+    The kind determines how the field is validated, read from front matter and shown in a form. A client must set a
+    "required" field. The service sets a "default" field if the client does not, and only the service sets a "service"
+    field. An "optional" field can be missing from a post.
     """
 
     kind: Kind
@@ -37,8 +37,8 @@ class Field(NamedTuple):
     description: str  # without the limits, which the schema adds
     example: Any = None
     max_length: int = 0  # limit in characters, or in items of a list; 0 if the kind sets the limits
-    stays: bool = False  # whether it stays when a PUT lacks it, and when an earlier version is restored
-    place: int = 8  # position in front matter; equal ones keep the order below, and 0 means none
+    stays: bool = False  # whether a PUT without the field, and restoring an earlier version, leave it unchanged
+    place: int = 8  # position in front matter; fields with the same position keep the order below, and 0 means none
     label: str = ""  # on the owner's page; by default, its name
 
 
@@ -82,7 +82,7 @@ FIELDS: dict[str, Field] = {
         place=3,
     ),
 }
-LISTED = ("id", "title", "status")  # the fields in every list
+LISTED = ("id", "title", "status")  # the fields that every list contains
 WITHOUT_CONTENT = [name for name in FIELDS if name != "content"]
 OPTIONAL = frozenset(name for name, field in FIELDS.items() if field.presence == "optional")
 REQUIRED = frozenset(FIELDS) - OPTIONAL  # fields that every post has
@@ -113,7 +113,7 @@ def in_order(post: dict[str, Any]) -> dict[str, Any]:
 
 
 def slug_in(document: bytes) -> str:
-    """Return the slug in a document without parsing it. No earlier field can contain an unescaped quote."""
+    """Return the slug in a document without parsing it. No field before the slug can contain an unescaped quote."""
     return document.partition(b'"slug":"')[2].partition(b'"')[0].decode()
 
 
@@ -136,8 +136,8 @@ def load(document: bytes | None) -> dict[str, Any]:
 def etag_of(document: bytes) -> str:
     """Return the strong entity tag of a post, without quotes (RFC 9110, section 8.8.3).
 
-    The hash is cryptographic, so nobody can craft two versions with one tag. SHA-256 takes twice as long on a processor
-    without support for it.
+    The hash is cryptographic, so that clients cannot craft two versions with the same tag. It is BLAKE2b, because
+    SHA-256 takes twice as long on processors without SHA instructions.
     """
     return blake2b(document, digest_size=32).hexdigest()
 
@@ -154,8 +154,8 @@ def etags(document: bytes) -> tuple[str, str]:
 
 
 def intact(document: bytes | None) -> bytes:
-    """Return a document. Raises Damaged."""
-    if document is None:  # even in a NOT NULL column: SQLite has no checksums
+    """Return a document. Raises Damaged if it is None."""
+    if document is None:  # A damaged SQLite file can return NULL even from a NOT NULL column.
         raise Damaged
     return document
 

@@ -11,7 +11,7 @@ def engine_for(database: Path | str, connections: int = 1, loop: Loop = BLOCKING
     """Return the engine of a database: a SQLite file, or the URL of a PostgreSQL database. Raises ValueError."""
     if isinstance(database, Path):
         return Sqlite(database, loop=loop)
-    try:  # Only PostgreSQL needs psycopg.
+    try:  # imported only here, because SQLite does not need psycopg
         postgresql = importlib.import_module("blogapi.postgresql.engine")
     except ImportError as error:
         needed = "for PostgreSQL, make postgresql, or install blogapi[postgresql]"

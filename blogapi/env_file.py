@@ -1,15 +1,16 @@
-"""The settings file, read by the rules of systemd's EnvironmentFile."""
+"""The settings file, in the syntax of systemd's EnvironmentFile."""
 
 import os
 import re
 
-VARIABLE = "BLOGAPI_CONFIG"  # names the file, as --config does
-FILES = ("/etc/blogapi.env", ".env")  # otherwise, the first of these that exists
+VARIABLE = "BLOGAPI_CONFIG"  # contains the path of the file, as an alternative to --config
+FILES = ("/etc/blogapi.env", ".env")  # without a path, the first of these files that exists is read
 MAX_BYTES = 64 * 1024
-# Other variables are ignored, because .env may belong to another program. libpq reads PGPASSWORD, PGSSLMODE and so on.
+# The variables to read. Others are ignored, because .env may belong to another program. Those with PG, such as
+# PGPASSWORD, are for libpq.
 OURS = re.compile(r"(BLOGAPI_|PG)[A-Za-z0-9_]+|HOST|PORT|WEB_CONCURRENCY")
 QUOTED = r"""'([^']*+)'|"((?:\\.|[^"\\])*+)\""""
-# A comment, an assignment, or a line without one. Possessive quantifiers keep the time linear for hostile files.
+# A comment, an assignment, or any other line. Possessive quantifiers keep the time linear even for hostile files.
 ENTRY = re.compile(
     rf"""[ \t\r\n]*+ (?: \Z | [#;][^\r\n]*+ | (?P<name>[^\r\n][^=\r\n]*+) (?: =
             (?P<quoted>(?:[ \t]*+(?:{QUOTED}))*+) [ \t]*+ (?!["'])
@@ -20,7 +21,7 @@ ENTRY = re.compile(
 
 
 def load(named: str | None = None) -> tuple[str, set[str]]:
-    """Add the settings in the file to the environment, whose own variables take precedence.
+    """Add the settings in the file to the environment. Variables that are already set take precedence.
 
     Return the path of the file, or "" if there is none, and the names of the variables taken from it. Raises OSError
     if the file cannot be read, ValueError if it is invalid.
@@ -34,10 +35,10 @@ def load(named: str | None = None) -> tuple[str, set[str]]:
         raise ValueError(f"{path}: {error}") from None
     except OSError as error:
         if not named and "BLOGAPI_DATABASE" in os.environ:
-            return "", set()  # systemd has already read it as root.
+            return "", set()  # systemd has read the file as root and set its variables.
         raise OSError(f"cannot read {path}: {error.strerror}; --config names another file") from error
     new = {name: value for name, value in values.items() if name not in os.environ}
-    os.environ |= new | {VARIABLE: os.devnull}  # This process may become the server, which must not read it again.
+    os.environ |= new | {VARIABLE: os.devnull}  # If this process becomes the server, do not read it again.
     return path, {*new}
 
 

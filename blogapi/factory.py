@@ -24,7 +24,7 @@ from blogapi.wings.search import index
 
 
 class Routes(MapAdapter):
-    """The routes, cached: matching one takes as long as finding a post."""
+    """Finds routes, and caches them, because finding a route takes as long as finding a post."""
 
     def match(self, *_: Any, **__: Any) -> tuple[Rule, dict[str, Any]]:
         rule, arguments = find_route(self.map, self.path_info, self.default_method)
@@ -49,7 +49,7 @@ class Application(Flask):
         return super().wsgi_app(environ, start_response)
 
     def ensure_sync(self, func: Callable) -> Callable:
-        return func  # No view is async; Flask would check on each request.
+        return func  # No view is async, so Flask's check on each request is skipped.
 
     def create_url_adapter(self, request: flask.Request | None) -> MapAdapter | None:
         if request is None:
@@ -66,16 +66,17 @@ def create_app(
 ) -> Flask:
     """Create the WSGI application. Without `config`, the environment and the settings file configure it.
 
-    Opens the database, and sets it up if it is empty. Raises Unavailable.
+    Opens the database, and sets it up if it is empty. Outside our server, where the loop is not cooperative, this also
+    rebuilds a missing search index before it returns. Raises Unavailable.
     """
     if config is None:
         env_file.load()
         config = Config.from_environ(os.environ)
     app = Application("blogapi", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS gets 405, like any other unsupported method
-    app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
+    app.url_map.merge_slashes = False  # otherwise, Flask would answer /v1//posts with a redirect in HTML
     app.extensions[EXTENSION] = service = Service.open(config, clock, loop, database_class)
-    if not loop.is_cooperative:  # Our server does this in the background.
+    if not loop.is_cooperative:  # Our server rebuilds the index in the background.
         for _ in index.rebuild(service.database):
             pass
     app.url_map.converters.update(CONVERTERS)

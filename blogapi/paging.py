@@ -19,7 +19,7 @@ Id = TypeVar("Id", bound=int | str)
 
 
 class Cursor(NamedTuple, Generic[Id]):
-    """A position in an ordered list: an item's time (by relevance, "title" or "text") and its id."""
+    """A position in a sorted list: the time of an item (in a list by relevance, "title" or "text") and its id."""
 
     key: str
     id: Id
@@ -36,12 +36,14 @@ class Page(NamedTuple, Generic[Item, Place]):
 
 
 class ListQuery(NamedTuple):
-    """Which posts to list: by default, all before the post with the id `before`, newest first. `tag` is folded.
+    """Which posts to list, and in which order.
 
-    A list by published_at contains only posts with a publication date, latest first: before the Cursor `before`, from
-    `published_after` on, and before `published_before`. A list by updated_at begins with the latest change and ends
-    with `updated_after`; it does not support `tag`. `fields` selects the fields of each post, comma-separated and in
-    order. `q` is a search.
+    * sort="created_at": newest first. `before` is the id of a post, and the list contains only posts with a lower id.
+    * sort="published_at": only posts with a publication date, latest first. `before` is a Cursor. The date must not be
+      earlier than `published_after`, and must be earlier than `published_before`.
+    * sort="updated_at": last changed first, back to `updated_after`. `before` is a Cursor, and `tag` is not supported.
+
+    `tag` is a folded name. `fields` lists the fields to return, in order and separated by commas. `q` is a search.
     """
 
     limit: int
@@ -57,23 +59,23 @@ class ListQuery(NamedTuple):
 
     @property
     def before_id(self) -> int:
-        """The id at which a list by creation starts (exclusive)."""
+        """The id at which a list sorted by creation starts (exclusive)."""
         return self.before if isinstance(self.before, int) else MAX_ID
 
     @property
     def start(self) -> Cursor[int]:
-        """The cursor at which a time-ordered list starts (exclusive)."""
+        """The cursor at which a list sorted by a time starts (exclusive)."""
         before = self.before if isinstance(self.before, Cursor) else Cursor(LATEST, MAX_ID)
         return min(before, Cursor(self.published_before, 0))
 
 
 def id_of(row: tuple) -> int:
-    """Return a row's cursor in the order of creation: the post's id."""
+    """Return a row's cursor in a list sorted by creation: the post's id."""
     return row[0]
 
 
 def cursor_of(row: tuple) -> Cursor[int]:
-    """Return a row's cursor in another order: its time or part of a search, and its id."""
+    """Return a row's cursor in any other list: its time (or "title" or "text") and its id."""
     return Cursor(row[2], row[0])
 
 
@@ -101,16 +103,16 @@ def page_of(
             except Damaged:
                 skipped += 1
                 continue
-        size += len(row[1])  # even if it is cut, because parsing takes most of the time
+        size += len(row[1])  # the full size even if fields are cut, because parsing takes most of the time
         items.append(item_of(row, document))
     return Page(items, cursor(last) if len(items) + skipped > limit else None)
 
 
 def bounded(query: Select, *after: str, key: str = "id") -> Select:
-    """Return the query for the posts that fit on a page, plus one, because psycopg holds all rows in memory.
+    """Limit a PostgreSQL query to the posts that fit on a page, plus one, because psycopg holds all rows in memory.
 
-    `key` is the column before the document, and `after` are the columns that follow it. PostgreSQL knows the size of a
-    text without reading it.
+    `key` is the column before the document, and `after` lists the columns after it. The limit costs little, because
+    PostgreSQL knows the size of a text without reading it.
     """
     rows = query.alias("rows")
     size = fn.SUM(fn.OCTET_LENGTH(rows.c.document))

@@ -1,4 +1,4 @@
-"""Text: which characters are allowed, and which are visible."""
+"""Characters that a text may contain, and characters that are visible."""
 
 import re
 import unicodedata
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import regex
 
-# Control characters, unpaired surrogates, and the two other characters that XML forbids: they would break a feed
+# Control characters, unpaired surrogates, U+FFFE and U+FFFF, which would make a feed invalid because XML forbids them
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 CONTROL_OR_BREAK = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in messages
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
-# Unicode's White_Space. str.strip() would also strip the control characters U+001C to U+001F.
+# Unicode's White_Space. Without this argument, str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
 MAX_FOLDED = 600  # limit in characters for comparing names; even decomposed tags are shorter
 
@@ -29,7 +29,7 @@ def counted(counts: Mapping[str, int]) -> str:
 def fold(name: str) -> str:
     """Return the form in which tags are compared: NFC(casefold(NFC(name))).
 
-    Only MAX_FOLDED characters are read, because normalizing a run of combining marks takes quadratic time.
+    Only the first MAX_FOLDED characters are used, because normalizing a run of combining marks takes quadratic time.
     """
     name = name[:MAX_FOLDED]
     if name.isascii():
