@@ -1,4 +1,4 @@
-"""The commands that copy the database: backup, which also removes old backups, and copy."""
+"""The commands that copy the database: `backup`, which also removes old backups, and `copy`."""
 
 import os
 import re
@@ -25,18 +25,18 @@ from blogapi.wings import copy
 BACKUP_NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"
 PERIOD_FORMATS = {"d": "%Y-%m-%d", "w": "%G-%V", "m": "%Y-%m", "y": "%Y"}  # days, weeks, months, years
 PING_SECONDS = 10
-ABANDONED_SECONDS = 3600  # a backup is considered killed if its file has not grown for this long
+ABANDONED_SECONDS = 3600  # an unfinished backup whose file has not grown for this long is considered abandoned
 
 
 def numbers(value: str) -> dict[str, int]:
-    """Return how many backups to keep for each period."""
+    """Parse --keep; return how many backups to keep for each unit of PERIOD_FORMATS."""
     if not re.fullmatch("([1-9][0-9]{0,3}[dwmy](,|$))+", value) or value.endswith(","):
         raise click.BadParameter("must be numbers of days, weeks, months or years, such as 7d,4w,12m")
     return {period[-1]: int(period[:-1]) for period in value.split(",")}
 
 
 def superfluous(names: Iterable[str], periods: Mapping[str, int]) -> set[str]:
-    """Return the names of the backups to remove: all except the last one in each recent period."""
+    """Return the names of the backups to remove: all except the newest, and the last one in each recent period."""
     moments = {name: moment for name in sorted(names) if (moment := time_of(name))}
     kept = {*[*moments][-1:]}
     for unit, count in periods.items():
@@ -46,7 +46,7 @@ def superfluous(names: Iterable[str], periods: Mapping[str, int]) -> set[str]:
 
 
 def time_of(name: str) -> datetime | None:
-    """Return the time in the name of a backup, or None for any other file."""
+    """Return the time in the name of a backup, or None if it is not the name of a backup."""
     with suppress(ValueError):
         moment = datetime.strptime(name, BACKUP_NAME)
         return moment if moment.strftime(BACKUP_NAME) == name else None
@@ -54,7 +54,7 @@ def time_of(name: str) -> datetime | None:
 
 
 def file_or_folder(value: str) -> Path:
-    """Return a path. Refuse a missing folder written with a trailing slash, which Path would take for a file."""
+    """Return a path. Refuse a missing folder that ends in a slash: Path drops the slash, so it would become a file."""
     path = given_path(value)
     if value.endswith("/") and not path.is_dir():
         raise click.BadParameter("must be a folder that exists, if it ends in /")
@@ -67,15 +67,16 @@ def file_or_folder(value: str) -> Path:
     "--keep",
     metavar="7d,4w,12m",
     type=numbers,
-    help="Remove old backups from DIR, except the last of each day, week, month or year.",
+    help="Remove old backups from DIR, except the last one of each of this many days, weeks, months or years.",
 )
-@click.option("--quiet", is_flag=True, help="Print nothing if all goes well.")
-@click.option("--touch", type=click.Path(dir_okay=False, path_type=Path), help="A file to touch after success.")
-@click.option("--ping", metavar="URL", type=given_url, help="An address to request after success.")
+@click.option("--quiet", is_flag=True, help="Print nothing unless the backup fails.")
+@click.option("--touch", type=click.Path(dir_okay=False, path_type=Path), help="Touch this file after a success.")
+@click.option("--ping", metavar="URL", type=given_url, help="Request this address after a success.")
 def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | None, ping: str | None) -> None:
-    """Write a consistent copy of the database to FILE, or into DIR, named after the time.
+    """Write a consistent copy of the database to FILE, or to a new file in DIR.
 
-    FILE must not exist yet, and DIR must exist. The copy is checked. The server can keep running.
+    FILE must not exist yet, and DIR must exist. A file in DIR is named after the current time. The copy is checked for
+    damage. The server can keep running.
     """
     if keep and not path.is_dir():
         raise click.BadParameter("must be a folder that exists, because of --keep", param_hint="'DIR'")
@@ -91,7 +92,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
     old: set[str] = set()
     if keep:
         names = [entry.name for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
-        old = superfluous(names, keep) - {file.name}  # Others have later names if the clock was ahead.
+        old = superfluous(names, keep) - {file.name}  # If the clock was ahead earlier, other backups have later names.
     for name in old:
         (path / name).unlink()
     if is_folder and not quiet:
@@ -104,7 +105,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
 
 
 def remove_unfinished(file: Path) -> None:
-    """Remove the files that killed backups left next to a new one."""
+    """Remove the unfinished files that killed backups have left in the folder of a new backup."""
     for part in file.parent.glob("*.part"):
         name = part.name.removesuffix(".part").rpartition(".")[0]
         is_backup = name == file.name or time_of(name)
@@ -113,7 +114,7 @@ def remove_unfinished(file: Path) -> None:
 
 
 def record(engine: Engine) -> None:
-    """Record the time of a backup, for the metrics. If that fails, the backup is still valid."""
+    """Record the time of a backup for the metrics. If this fails, only print a message, because the backup is valid."""
     try:
         engine.open(create=False)
         with closing(engine):
@@ -129,7 +130,7 @@ def replace_time(tx: Transaction) -> None:
 
 
 def call(url: str) -> None:
-    """Request an address. Raises OSError."""
+    """Request an address. Raises OSError if this fails."""
     try:
         urlopen(url, timeout=PING_SECONDS).close()
     except (HTTPException, OSError) as error:
@@ -142,7 +143,7 @@ def copy_database(target: str) -> None:
     """Copy the whole database to TARGET.
 
     TARGET is a file that does not exist yet, or the URL of an empty PostgreSQL database. Stop the server first, because
-    later writes are not copied. If the copy is interrupted, start it again.
+    writes during the copy are not copied. After an interruption, repeat the command.
     """
     to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
     with opened() as database:

@@ -1,4 +1,4 @@
-"""The command line, and its commands for the database, keys and images."""
+"""The command line, and its commands for the server, its settings and its API keys."""
 
 import io
 import os
@@ -25,7 +25,8 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import BadKeyName, Unavailable
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
-# Imported only when called, because the other commands start faster without the Markdown and HTML parsers
+# Commands that are imported only when they are called, because the others start faster without the Markdown and HTML
+# parsers
 LAZY = {
     "backup": "blogapi.cli.backup:backup",
     "copy": "blogapi.cli.backup:copy_database",
@@ -40,13 +41,14 @@ LAZY = {
     "undo": "blogapi.cli.undo:undo_posts",
 }
 FORMER_NAMES = {"settings": "login"}  # earlier names of commands
-# gunicorn puts the current folder first in sys.path, where a checkout called blogapi would hide the package.
+# Imports blogapi first, because gunicorn then puts the current folder first in sys.path, where a folder called blogapi
+# would hide the package.
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
 SECRET_NAME = re.compile(r"BLOGAPI_KEY|PG\w*PASSWORD")
-SECRET = re.compile(r"(?<=//)([^:/?]*:).*(?=@)|(password=)[^&]*", re.IGNORECASE | re.DOTALL)  # in a URL
+SECRET = re.compile(r"(?<=//)([^:/?]*:).*(?=@)|(password=)[^&]*", re.IGNORECASE | re.DOTALL)  # a password in a URL
 GENERATED_SECRET = re.compile(rf"{api_keys.KEY_PATTERN}|whsec_[\w+/=-]+")  # an API key, or the secret of a webhook
 EXIT_STATUSES = "Exit status: 0 for success, 1 for a failure, 2 for wrong usage, unless the command says otherwise."
-ITEMS_A_LINE = 1000  # without a terminal, progress is shown after this many items
+ITEMS_A_LINE = 1000  # when there is no terminal, print progress once every this many items
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
 
@@ -60,7 +62,7 @@ Once the server runs, this creates a post:
 
 
 class Group(click.Group):
-    """A group whose commands name the exit statuses in their help."""
+    """A group whose commands list the exit statuses in their help."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if command := super().get_command(ctx, name):
@@ -69,10 +71,13 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """The group of all commands. It imports those in LAZY, and reads the settings file, only when one is called."""
+    """The group of all commands.
+
+    It reads the settings file only when a command is called, and imports a command in LAZY only when it is needed.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
-        if not {*ctx.args}.intersection(ctx.help_option_names):  # The help is shown even if the file is invalid.
+        if not {*ctx.args}.intersection(ctx.help_option_names):  # Show the help even if the settings file is invalid.
             ctx.obj = env_file.load(ctx.params["config"])
         return super().invoke(ctx)
 
@@ -87,16 +92,16 @@ class LazyGroup(Group):
 
 
 @click.group(name="blogapi", cls=LazyGroup, epilog=EXIT_STATUSES)
-@click.option("--config", metavar="FILE", help="The settings file, instead of /etc/blogapi.env or ./.env.")
+@click.option("--config", metavar="FILE", help="The settings file to use instead of /etc/blogapi.env or ./.env.")
 @click.version_option(package_name="blogapi", message="%(package)s %(version)s")
 def command_line(config: str | None) -> None:
-    """Run blogapi, and manage its database: blog.db, or the one that BLOGAPI_DATABASE names."""
+    """Run blogapi, and manage its database (BLOGAPI_DATABASE, by default blog.db)."""
 
 
 def main() -> None:
-    """Run the command line. A failure prints one line, never with a secret, and exits with status 1."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # It is None if it is closed.
-        sys.stdout.reconfigure(errors="replace")  # A title can contain characters that the locale lacks.
+    """Run the command line. After a failure, print one line, from which secrets are removed, and exit with status 1."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # Standard output is None if it is closed.
+        sys.stdout.reconfigure(errors="replace")  # A title can contain characters that the locale cannot encode.
     try:
         sys.exit(command_line(standalone_mode=False))
     except click.Abort:
@@ -112,7 +117,7 @@ def main() -> None:
 
 @contextmanager
 def opened(create: bool = False) -> Iterator[Database]:
-    """Open the database that the environment names, as `Engine.open` does."""
+    """Open the configured database during a block. Raises the same exceptions as `Engine.open`."""
     config = Config.from_environ(os.environ)
     engine = engine_for(config.database)
     engine.open(create)
@@ -121,18 +126,21 @@ def opened(create: bool = False) -> Iterator[Database]:
 
 
 def show(text: str) -> None:
-    """Print text that is shown only once. Raises OSError if that fails."""
+    """Print a text that is shown only once. Raises OSError if printing fails."""
     if sys.stdout is None:
         raise OSError("standard output is closed: nothing was changed")
     try:
         click.echo(text)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise, Python tries again when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Otherwise, Python would try again at exit.
         raise OSError(f"cannot write to standard output: {error.strerror}; nothing was changed") from error
 
 
 def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
-    """Yield the results, and show progress and what `also` returns: a bar on a terminal, otherwise occasional lines."""
+    """Yield the results while showing progress: a bar on a terminal, otherwise an occasional line.
+
+    The text that `also` returns is shown next to the progress.
+    """
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar
@@ -147,25 +155,25 @@ def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] =
 def init() -> None:
     """Set up the database, and print a first key if it has none."""
     with opened(create=True) as database:
-        if not api_keys.listing(database, 1):  # or if an earlier first key could not be shown
+        if not api_keys.listing(database, 1):  # also true if an earlier first key could not be shown
             key, url = api_keys.new_key(), Config.from_environ(os.environ).base_url
             show(WELCOME.format(database=database.engine.name, key=key, url=url))
             database.write(api_keys.add, "first", key)
 
 
 @command_line.command()
-@click.option("--host", help="The address to listen on, instead of HOST.")
-@click.option("--port", help="The port to listen on, instead of PORT.")
-@click.option("--existing", is_flag=True, help="Refuse to set up a missing or empty database: BLOGAPI_CREATE=false.")
-@click.option("--log-level", type=click.Choice(get_args(LogLevel)), help="The lowest level to log: BLOGAPI_LOG_LEVEL.")
-@click.option("--log-format", type=click.Choice(get_args(LogFormat)), help="The format of the log: BLOGAPI_LOG_FORMAT.")
+@click.option("--host", help="The address to listen on. Overrides HOST.")
+@click.option("--port", help="The port to listen on. Overrides PORT.")
+@click.option("--existing", is_flag=True, help="Fail if the database is missing or empty (BLOGAPI_CREATE=false).")
+@click.option("--log-level", type=click.Choice(get_args(LogLevel)), help="The lowest level to log (BLOGAPI_LOG_LEVEL).")
+@click.option("--log-format", type=click.Choice(get_args(LogFormat)), help="The log format (BLOGAPI_LOG_FORMAT).")
 def serve(host: str | None, port: str | None, existing: bool, log_level: str | None, log_format: str | None) -> None:
-    """Set up the database like init, and run the server."""
+    """Set up the database as init does, and run the server."""
     options = {"HOST": host, "PORT": port, "BLOGAPI_CREATE": "false" if existing else None}
     options |= {"BLOGAPI_LOG_LEVEL": log_level, "BLOGAPI_LOG_FORMAT": log_format}
     os.environ.update({name: value for name, value in options.items() if value is not None})
     config = Config.from_environ(os.environ)
-    refuse_taken_address(config.host, config.port)  # before the first key, which is shown only once
+    refuse_taken_address(config.host, config.port)  # before `init`, which shows the first key only once
     if config.create:
         click.get_current_context().invoke(init)
     url, program = config.base_url, "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])
@@ -179,7 +187,7 @@ def serve(host: str | None, port: str | None, existing: bool, log_level: str | N
 @command_line.command("config")
 @click.pass_obj
 def show_config(source: tuple[str, set[str]]) -> None:
-    """Print each setting, where it comes from, and its value. Passwords and keys are masked."""
+    """Print each setting with its source and its value. Passwords and keys are masked."""
     path, from_file = source
     defaults = dict.fromkeys(OF_CLIENTS, "") | {name: field.default for name, field in Config.variables().items()}
     for name in [*defaults, *sorted(from_file - defaults.keys())]:
@@ -202,7 +210,7 @@ def _as_setting(default: object) -> str:
 def openapi() -> None:
     """Print the description of the API (OpenAPI 3.1)."""
     with TemporaryDirectory() as folder:
-        with redirect_stderr(None):  # hides the log message about this temporary database
+        with redirect_stderr(None):  # hides the log message about the new temporary database
             app = blogapi.create_app(Config(database=Path(folder, "blog.db")))
         click.echo(app.test_client().get("/openapi.json").data)
         app.extensions["blogapi"].database.close()
@@ -215,11 +223,11 @@ def keys() -> None:
 
 @keys.command("create")
 @click.argument("name")
-@click.option("--read-only", is_flag=True, help=f"It may only {api_keys.may(READ_ONLY)}.")
-@click.option("--published-only", is_flag=True, help=f"It may only {api_keys.may(PUBLISHED_ONLY)}.")
-@click.option("--drafts-only", is_flag=True, help=f"For agents: it may only {api_keys.may(DRAFTS_ONLY)}.")
+@click.option("--read-only", is_flag=True, help=f"The key may only {api_keys.may(READ_ONLY)}.")
+@click.option("--published-only", is_flag=True, help=f"The key may only {api_keys.may(PUBLISHED_ONLY)}.")
+@click.option("--drafts-only", is_flag=True, help=f"For agents: the key may only {api_keys.may(DRAFTS_ONLY)}.")
 def create_key(name: str, read_only: bool, published_only: bool, drafts_only: bool) -> None:
-    """Create a key called NAME and print it. It is shown only once."""
+    """Create a key called NAME, and print it. The key is shown only once."""
     flags = {PUBLISHED_ONLY: published_only, READ_ONLY: read_only, DRAFTS_ONLY: drafts_only}
     scopes = [scope for scope, is_given in flags.items() if is_given] or [FULL]
     if len(scopes) > 1:
@@ -240,23 +248,24 @@ def list_keys() -> None:
 @keys.command("regenerate")
 @click.argument("name")
 def regenerate_key(name: str) -> None:
-    """Replace the key called NAME, and print the new one. The old one stops working at once."""
+    """Replace the key called NAME, and print the new key. The old key stops working at once."""
     _show_and_store(name, api_keys.check_known, api_keys.replace)
 
 
 @keys.command("revoke")
 @click.argument("name")
 def revoke_key(name: str) -> None:
-    """Revoke the key called NAME. It stops working at once."""
+    """Revoke the key called NAME. The key stops working at once."""
     with opened() as database:
         database.write(api_keys.remove, name)
         click.echo(f"revoked {name} in {database.engine.name}")
 
 
 def _show_and_store(name: str, check: Callable, write: Callable) -> None:
-    """Show a new key, then store it, because a key that was never shown must not be valid.
+    """Show a new key, and then store it, so that no key is valid that was never shown.
 
-    It is shown before the transaction, because a paused terminal (Ctrl-S) would keep that open.
+    The key is shown before the transaction begins, because a paused terminal (Ctrl-S) would otherwise keep the
+    transaction open.
     """
     with opened() as database:
         check(database, name)

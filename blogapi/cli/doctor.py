@@ -24,7 +24,7 @@ from blogapi.storage.setup import SCHEMA, section
 from blogapi.wings.images import storage as images
 from blogapi.wings.search import index
 
-ROOM_BYTES = 100 * 1024 * 1024  # at least this much disk space must be free
+ROOM_BYTES = 100 * 1024 * 1024  # at least this much disk space must be free, even for a small database
 INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (\w+)", re.MULTILINE)
 INDEXES = {"sqlite": "SELECT name FROM sqlite_master", "postgresql": "SELECT indexname FROM pg_indexes"}
 
@@ -33,13 +33,13 @@ INDEXES = {"sqlite": "SELECT name FROM sqlite_master", "postgresql": "SELECT ind
 def doctor() -> None:
     """Check the installation.
 
-    Print a line for each check. The exit status is 1 if something is wrong. Nothing is created or changed.
+    Print one line for each check. If something is wrong, the exit status is 1. The command creates and changes nothing.
     """
     config = Config.from_environ(os.environ)
     failed: set[str] = set()
     for name, check in ((FILE_CHECKS if _has_file(config) else {}) | DATABASE_CHECKS | CHECKS).items():
         if failed & BLOCKING_CHECKS and name not in CHECKS:
-            continue  # The other checks would report the same fault.
+            continue  # These checks would only report the same fault again.
         try:
             click.echo(f"{name}: ok, {check(config)}")
         except (OSError, Unavailable, ValueError) as error:
@@ -49,7 +49,7 @@ def doctor() -> None:
 
 
 def _has_file(config: Config) -> bool:
-    """Return whether the database is a file that exists, or is in a folder that this user cannot enter."""
+    """Return whether the database is an existing file, or a file in a folder that this user cannot enter."""
     if not isinstance(config.database, Path):
         return False
     folder = config.database.absolute().parent
@@ -68,9 +68,10 @@ def _database(config: Config) -> str:
 
 
 def python_build(config: Config | None = None) -> str:
-    """Return the version of Python, and whether its build is slow. The Makefile prints this."""
+    """Return the version of Python, with a note if its build is slow. `make install` also prints this."""
     options = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options  # Distributions do so.
+    # The Python in /usr comes from a distribution, and distributions optimize it.
+    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options
     slow = ", built without --enable-optimizations: requests take 10 to 30 % more processor time"
     return platform.python_version() + ("" if is_optimized else slow)
 
@@ -78,11 +79,11 @@ def python_build(config: Config | None = None) -> str:
 def _access(config: Config) -> str:
     file = Path(config.database).absolute()
     files = [path for path in (file, *map(Path, (f"{file}-wal", f"{file}-shm"))) if os.path.exists(path)]
-    of_service = file.stat().st_uid or file.parent.stat().st_uid  # the user who runs the service, presumably
+    of_service = file.stat().st_uid or file.parent.stat().st_uid  # presumably the user that runs the service
     for path in (file.parent, *files):
         user, owner = os.geteuid(), path.stat().st_uid
         is_usable = os.access(path, os.R_OK | os.W_OK | (os.X_OK if path == file.parent else 0))
-        if is_usable and not user and path != file.parent:  # Root may do everything, but can the service?
+        if is_usable and not user and path != file.parent:  # Root can use every file, so check the service's user.
             user, is_usable = of_service, owner == of_service
         if is_usable:
             continue

@@ -1,4 +1,4 @@
-"""The command that lists images, deletes unused ones, and rewrites their addresses."""
+"""The command that lists images, deletes unused ones, and changes the addresses of images in posts."""
 
 import os
 import re
@@ -25,14 +25,14 @@ from blogapi.storage.models import Author
 from blogapi.wings.images import storage as images
 from blogapi.wings.markdown.front_matter import shown
 
-AUTHOR = Author("rebase")  # author in the history
+AUTHOR = Author("rebase")  # the author of these changes in the history
 # The fields that can contain an address
 WITH_ADDRESSES = [name for name, field in documents.FIELDS.items() if field.kind in ("text", "url", "params")]
 post_schema = PostInputSchema(partial=True)
 
 
 def given_path(value: str) -> Path:
-    """Return a path. Refuse "" (an unset shell variable), which Path would take for the current folder."""
+    """Return a path. Refuse "", the value of an unset shell variable, which Path would turn into the current folder."""
     if not value:
         raise click.BadParameter("must not be empty")
     return Path(value)
@@ -46,13 +46,14 @@ def given_url(value: str) -> str:
 
 
 @click.command("images")
-@click.option("--unused", is_flag=True, help="Only images older than a day that nothing uses.")
-@click.option("--delete", "deletes", is_flag=True, help="Delete them; needs --unused.")
+@click.option("--unused", is_flag=True, help="List only unused images that are older than a day.")
+@click.option("--delete", "deletes", is_flag=True, help="Delete the listed images. This needs --unused.")
 @click.option("--rebase", "old", metavar="URL", type=given_url, help="Replace this old BLOGAPI_URL in image addresses.")
 def list_images(unused: bool, deletes: bool, old: str | None) -> None:
     """List the images: id, size in bytes, time of the upload, name.
 
-    With --rebase, change their addresses in all posts to the current ones. One undo reverts that.
+    With --rebase, instead change the addresses of images in all posts to begin with the current BLOGAPI_URL. A single
+    undo reverts this.
     """
     if deletes and not unused:
         raise click.UsageError("--delete needs --unused")
@@ -68,15 +69,15 @@ def list_images(unused: bool, deletes: bool, old: str | None) -> None:
                 continue
             click.echo(shown(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}"))
             since = database.now
-            if deletes and not images.uses_of(database, image.id):  # A post may use it by now.
+            if deletes and not images.uses_of(database, image.id):  # In the meantime, a post may have begun to use it.
                 with suppress(Rejected):
                     images.delete_upload(write, write(images.delete, image.id, since))
 
 
 def rebase_images(database: Database, old: str) -> int:
-    """Change the service's URL in the addresses of images, and print which posts changed; return the exit status.
+    """Change the service's URL in the addresses of images; print the affected posts, and return the exit status.
 
-    Webhooks get no events. The history and the trash stay as they are.
+    Webhooks receive no events for these changes. The posts in the trash and in the history stay unchanged.
     """
     since, changed, left, new = database.now, 0, 0, Config.from_environ(os.environ).base_url
     addresses = re.compile(rf"{re.escape(old)}(?=/images/{images.IMAGE_ID}\.)")
@@ -92,10 +93,13 @@ def rebase_images(database: Database, old: str) -> int:
 
 
 def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:
-    """Change the addresses in a post; return its slug, and why it was left alone or "". None means no change."""
+    """Change the addresses in a post; return its slug and "", or its slug and why the post was left alone.
+
+    Return None if there is nothing to change.
+    """
     try:
         post = posts.find_to_change(tx, post_id)
-    except PostDoesNotExist:  # deleted meanwhile
+    except PostDoesNotExist:  # The post was deleted in the meantime.
         return None
     old = documents.load(post.document)
     changed = {name: documents.each_text(old[name], replace) for name in WITH_ADDRESSES if name in old}
@@ -103,7 +107,7 @@ def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[s
         new = documents.in_order(old | post_schema.load(changed))
     except ValidationError as error:
         return old["slug"], "; ".join(sentence for _, sentence in sentences(error))
-    if posts.is_same(old, new):  # The address occurs only in the title, or does not change.
+    if posts.is_same(old, new):  # The address occurs only in the title, or is already the current one.
         return None
     posts.replace(tx, post, old, new, AUTHOR, with_events=False)
     return old["slug"], ""

@@ -14,7 +14,7 @@ from blogapi.wings.owner import sessions
 
 
 def code_of(text: str) -> str:
-    """Return a string as a QR code for a terminal."""
+    """Return a text as a QR code that can be printed on a terminal."""
     lines = io.StringIO()
     segno.make(text, micro=False).terminal(lines, compact=True)
     return lines.getvalue().rstrip("\n")
@@ -22,12 +22,12 @@ def code_of(text: str) -> str:
 
 @click.command()
 @click.option("--end", is_flag=True, help="End all sessions, and make unused links invalid.")
-@click.option("--days", type=click.IntRange(1, 365), help="How many days the session lasts after its last use.")
+@click.option("--days", type=click.IntRange(1, 365), help="End the session after this many days without use.")
 @click.option("--qr", is_flag=True, help="Also print the link as a QR code, for a phone.")
 def login(end: bool, days: int | None, qr: bool) -> None:
     """Print a link that opens the owner's page.
 
-    It works once, within ten minutes. The session lasts twelve hours, or as long as --days says.
+    The link works once, within ten minutes. The session ends after twelve hours, unless --days is given.
     """
     url = url_of_server(Config.from_environ(os.environ))
     with opened() as database:

@@ -1,4 +1,4 @@
-"""The commands that sync a folder with a service: push, pull and status."""
+"""The commands that sync a folder with a service: `push`, `pull` and `status`."""
 
 import json
 import os
@@ -31,13 +31,13 @@ from blogapi.wings.sync.state import STATE, SyncState, synced_folder
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder
 from blogapi.wings.transfer.report import left_out, refused_images, say, settings_of
 
-CHANGES = ("created", "updated", "deleted")  # outcomes that a dry run only predicts
-HAPPENED = (*CHANGES, "renamed", "conflict", "failed")  # outcomes that --quiet still prints
+CHANGES = ("created", "updated", "deleted")  # outcomes that a dry run predicts: it prints "would be" before them
+HAPPENED = (*CHANGES, "renamed", "conflict", "failed")  # outcomes that are printed even with --quiet
 Starter = Callable[[Comparison], Push | Pull]
 
 
 def split_up(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    """Refuse --force, and name the options that replaced it."""
+    """Refuse --force with a message that lists the options which replaced it."""
     if value:
         ways = "push --overwrite, push --recreate, pull --theirs, --delete-all and --move-to URL"
         raise click.UsageError(f"--force has become several options: {ways}.")
@@ -46,22 +46,26 @@ def split_up(context: click.Context, parameter: click.Parameter, value: bool) ->
 SHARED = (
     click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER [FILE]..."),
     click.option("--move-to", metavar="URL", help="The new address of the service, if it has moved."),
-    click.option("--state", metavar="FILE", type=Path, help="Keep the state in FILE, which can be in a repository."),
+    click.option(
+        "--state", metavar="FILE", type=Path, help="Keep the state of the sync in FILE, for example in a repository."
+    ),
     click.option(
         "--static", metavar="DIR", type=FOLDER_PATH, help="Folder of images whose addresses begin with a slash."
     ),
-    click.option("--no-gitignore", is_flag=True, help="Read .blogapiignore, but not .gitignore."),
-    click.option("--diff", is_flag=True, help="Show how files and posts in conflict differ."),
-    click.option("--quiet", is_flag=True, help="Print nothing unless something happened."),
+    click.option("--no-gitignore", is_flag=True, help="Obey .blogapiignore, but not .gitignore."),
+    click.option("--diff", is_flag=True, help="For each conflict, show how the file and the post differ."),
+    click.option("--quiet", is_flag=True, help="Print only changes, conflicts and failures."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line."),
     click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=split_up),
 )
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-DELETE_ALL = click.option("--delete-all", is_flag=True, help="Like --delete, even if most are gone.")
+DELETE_ALL = click.option(
+    "--delete-all", is_flag=True, help="Do the same as --delete, even if that deletes most of them."
+)
 
 
 def shared(flag: str) -> Callable[[Callable], Callable]:
-    """Return a decorator that adds the options of all commands, and `flag` for the address of the service."""
+    """Return a decorator that adds the shared options to a command, and `flag` for the address of the service."""
     help_text = "The address of the service."
     address = click.option(flag, "address", envvar="BLOGAPI_REMOTE", metavar="URL", show_envvar=True, help=help_text)
 
@@ -77,15 +81,15 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 @shared("--to")
 @click.option("--delete", is_flag=True, help="Move the posts of deleted files to the trash.")
 @DELETE_ALL
-@click.option("--overwrite", is_flag=True, help="Also send files whose posts have changed.")
-@click.option("--recreate", is_flag=True, help="Create deleted posts again.")
+@click.option("--overwrite", is_flag=True, help="Also send files whose posts have changed on the service.")
+@click.option("--recreate", is_flag=True, help="Create posts again that were deleted on the service.")
 @click.option("--publish", is_flag=True, help="Publish dated files of unknown programs unless something hides them.")
 @DRY_RUN
 def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
-    """Send what has changed in the Markdown files in FOLDER, or only FILE..., to a service.
+    """Send the changes in the Markdown files in FOLDER to a service, or only the changes in each FILE.
 
-    The key is read from BLOGAPI_KEY. A file whose post has also changed is reported, not sent, with exit status 2.
-    After an interruption, repeat the command.
+    The key is read from BLOGAPI_KEY. A file whose post has also changed is a conflict: it is reported but not sent, and
+    the exit status is 2. After an interruption, repeat the command.
     """
     deletes = delete or delete_all
     start = partial(Push, delete=deletes, delete_all=delete_all, overwrite=overwrite, recreate=recreate)
@@ -97,16 +101,16 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
 @click.option("--delete", is_flag=True, help="Remove the files of deleted posts.")
 @DELETE_ALL
 @click.option(
-    "--theirs", is_flag=True, help="Also write files that have changed or are gone; keep yours as NAME.mine.md."
+    "--theirs", is_flag=True, help="Also write files that have changed (keeping yours as NAME.mine.md) or are gone."
 )
 @click.option("--published", is_flag=True, help="Create no files for unpublished posts.")
-@click.option("--images", is_flag=True, help="Save images in FOLDER/images, and link the files to them.")
+@click.option("--images", is_flag=True, help="Save images in FOLDER/images, and make the files link to them.")
 @DRY_RUN
 def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
-    """Write what has changed in the posts of a service to Markdown files in FOLDER, or only to FILE....
+    """Write the changes in the posts of a service to Markdown files in FOLDER, or only to each FILE.
 
-    The key is read from BLOGAPI_KEY. A file that has also changed is reported, not written, with exit status 2.
-    After an interruption, repeat the command.
+    The key is read from BLOGAPI_KEY. A file that has also changed is a conflict: it is reported but not written, and
+    the exit status is 2. After an interruption, repeat the command.
     """
     deletes = delete or delete_all
     start = partial(Pull, delete=deletes, delete_all=delete_all, theirs=theirs, published=published, images=images)
@@ -122,15 +126,15 @@ def status(**where: Any) -> None:
 
 @dataclass
 class Output:
-    """How the results are printed."""
+    """Prints the results."""
 
     as_json: bool
     quiet: bool
     diff: bool
-    would_be: str  # precedes what a dry run only predicts
+    would_be: str  # "would be " in a dry run, otherwise ""
 
     def result(self, result: Result) -> None:
-        """Print what was done with a file or a post."""
+        """Print the outcome for a file or a post."""
         outcome, name, reason = result
         if outcome == "unchanged" or (self.quiet and outcome not in HAPPENED):
             return
@@ -142,7 +146,7 @@ class Output:
             self.line(f"{outcome} {name}" + (f": {reason}" if reason else ""), is_error)
 
     def difference(self, name: str, lines: Iterable[str]) -> None:
-        """Print how a file and its post differ."""
+        """Print the differences between a file and its post."""
         if self.as_json:
             self.line(json.dumps({"file": name, "difference": [*lines]}))
         else:
@@ -150,15 +154,15 @@ class Output:
                 self.line(line)
 
     def line(self, text: str, is_error: bool = False) -> None:
-        """Print a line. Raises ValueError, because an OSError would appear to concern the folder."""
+        """Print a line. Raises ValueError if this fails, because `run` would blame the folder for an OSError."""
         try:
             say(text, err=is_error)
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise, Python would try again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Otherwise, Python would try again at exit.
             raise ValueError(f"cannot print the results: {error.strerror}; run the command again") from error
 
     def summary(self, counts: Counter[str]) -> None:
-        """Print the counts; in a quiet run, only if something happened."""
+        """Print the counts. With --quiet, print them only if there was a change, a conflict or a failure."""
         if self.quiet and not any(counts[what] for what in HAPPENED):
             return
         if self.as_json:
@@ -173,10 +177,10 @@ def run(
     address: str | None,
     move_to: str | None,
     deletes: bool = False,
-    creates: bool = False,  # the folder
+    creates: bool = False,  # whether to create a missing folder
     **options: Any,
 ) -> None:
-    """Push, pull or both. The exit status is 2 if there is a conflict, else 1 if a file failed."""
+    """Push, pull or predict both. The exit status is 2 if there is a conflict, or else 1 if a file failed."""
     if move_to and deletes:
         raise click.UsageError("--move-to and --delete need two runs: look at the results of the first.")
     if not (address := move_to or address):
@@ -187,7 +191,7 @@ def run(
     with ExitStack() as stack:
         try:
             remote = Remote(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
-            if creates and not folder.exists() and remote.scope:  # The service accepts the key.
+            if creates and not folder.exists() and remote.scope:  # `scope` makes sure that the key is valid.
                 folder = Path(stack.enter_context(TemporaryDirectory())) if options["dry_run"] else folder
                 folder.mkdir(parents=True, exist_ok=True)
             counts = print_results(starters, opened(stack, folder, remote, **options), output)
@@ -199,7 +203,10 @@ def run(
 
 
 def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
-    """Return the folder (given, or the synced one above the files) and the names of the files."""
+    """Return the folder and the paths of the given files within it.
+
+    If the first argument is a file, the folder is the synced folder that contains it.
+    """
     folder, files = paths[0], paths[1:]
     if folder.name.lower().endswith(MARKDOWN_SUFFIXES) and not folder.is_dir():
         files, synced = paths, synced_folder(folder.parent)
@@ -219,12 +226,12 @@ def opened(
     remote: Remote,
     *,
     state: Path | None,
-    moves: bool,  # whether the folder may belong to another service
+    moves: bool,  # whether the folder may have been synced with another service
     no_gitignore: bool,
     dry_run: bool,
     **options: Any,
 ) -> Comparison:
-    """Open and lock a folder and its state until the stack is closed; list the posts."""
+    """Open and lock a folder and its state until `stack` is closed, and list the posts; return the Comparison."""
     folder = stack.enter_context(closing(Folder(path)))
     try:
         folder.lock()
@@ -240,7 +247,10 @@ def opened(
 
 
 def zone_of(state: SyncState) -> tzinfo:
-    """Return the time zone for times without an offset: the environment's, else the recorded one."""
+    """Return the time zone for times without an offset: the recorded one, or else the configured one.
+
+    Raises RemoteError if BLOGAPI_TIMEZONE is set to another time zone than the recorded one.
+    """
     zone = Config.from_environ(os.environ).timezone
     if not state.zone or state.zone == str(zone):
         return zone
@@ -251,7 +261,7 @@ def zone_of(state: SyncState) -> tzinfo:
 
 
 def print_results(starters: Iterable[Starter], comparison: Comparison, output: Output) -> Counter[str]:
-    """Push, pull or both; print each change, what was left out, and the counts; return the counts."""
+    """Push, pull or predict both. Print each result, the files left out, and the counts; return the counts."""
     counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
     syncs, sources = [start(comparison) for start in starters], comparison.working.sources
     try:
@@ -270,7 +280,7 @@ def print_results(starters: Iterable[Starter], comparison: Comparison, output: O
 
 
 def unique(results: Iterable[Result]) -> Iterator[Result]:
-    """Yield the first result for each file: in `status`, push and pull report the same conflicts."""
+    """Yield only the first result for each file, because push and pull both report the same conflicts in `status`."""
     names = set()
     for result in results:
         if result.outcome == "renamed":

@@ -1,4 +1,4 @@
-"""The commands import and export."""
+"""The commands `import` and `export`."""
 
 import os
 import sys
@@ -30,12 +30,12 @@ from blogapi.wings.transfer.report import Report
 from blogapi.wings.transfer.sites import PLACEHOLDERS, is_pattern
 from blogapi.wings.transfer.sources import Sources
 
-STATIC_FOLDERS = ("", "static", "public")  # where addresses that begin with a slash are looked up
+STATIC_FOLDERS = ("", "static", "public")  # folders in which to look for images whose addresses begin with a slash
 FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def pattern(value: str) -> str:
-    """Return a permalink pattern."""
+    """Check a permalink pattern, and return it."""
     if value and not is_pattern(value):
         placeholders = ", ".join(f":{name}" for name in sorted(PLACEHOLDERS))
         raise click.BadParameter(f"must be one of {', '.join(STYLES)}, or have some of {placeholders}")
@@ -51,17 +51,22 @@ def names(value: str) -> set[str]:
 @click.argument("paths", nargs=-1, required=True, type=given_path, metavar="PATH...")
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 @click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
-@click.option("--publish", is_flag=True, help="Publish dated files of unknown programs that nothing hides.")
+@click.option("--publish", is_flag=True, help="Publish dated files of unknown programs unless something hides them.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
-@click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative images absolute.")
+@click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative image addresses absolute.")
 @click.option("--static", metavar="DIR", type=FOLDER_PATH, help="Folder of images whose addresses begin with a slash.")
-@click.option("--fetch-images", is_flag=True, help="Also store images that are on other hosts.")
-@click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses as they are.")
-@click.option("--drop", metavar="NAME,...", default="", type=names, help="Names of values to leave out of params.")
-@click.option("--date-from", metavar="NAME", default="", help="A name in front matter that dates files without a date.")
-@click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="How the old site formed addresses.")
+@click.option("--fetch-images", is_flag=True, help="Also fetch and store images from other hosts.")
+@click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses unchanged.")
+@click.option("--drop", metavar="NAME,...", default="", type=names, help="Names in front matter to keep out of params.")
 @click.option(
-    "--redirects", metavar="FILE", type=click.File("w", "utf-8", lazy=True), help="List old addresses and slugs."
+    "--date-from", metavar="NAME", default="", help="The name in front matter to use as the date of undated files."
+)
+@click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="The form of addresses on the old site.")
+@click.option(
+    "--redirects",
+    metavar="FILE",
+    type=click.File("w", "utf-8", lazy=True),
+    help="Write each old address and the slug of its post to FILE.",
 )
 def import_posts(
     paths: tuple[Path, ...],
@@ -75,9 +80,10 @@ def import_posts(
 ) -> None:
     """Import Markdown files, folders and exports.
 
-    Exports come from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (their folders). PATH can
-    also be a feed, or a zip archive. A post with the same slug is updated, so a second import changes nothing. Images
-    are stored with the posts. Invalid files are reported, the others imported, and the exit status is 1.
+    An export comes from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (a folder). PATH can also
+    be a feed or a zip archive. If a post with the same slug exists, it is updated, so importing the same files again
+    changes nothing. Images are stored with the posts. If some files are invalid, they are reported, the others are
+    imported, and the exit status is 1.
     """
     config = Config.from_environ(os.environ)
     if fetch_images and no_images:
@@ -98,7 +104,7 @@ def import_posts(
 def import_results(
     database: Database, sources: Sources, images: ImageStore, fetcher: Fetcher | None, events: bool
 ) -> Iterator[ImportResult]:
-    """Import the posts and show progress; a dry run only predicts the results."""
+    """Import the posts while showing progress, and yield the results. A dry run only predicts them."""
     store_image = partial(images.store, sources.images.roots if sources.images else ())
     posts = map(partial(with_stored_images, store_image), map(checked, sources))
     posts = map(fetcher.with_fetched_images, posts) if fetcher else posts
@@ -113,13 +119,13 @@ def import_results(
 
 @click.command("export")
 @click.argument("folder", type=given_path, metavar="DIR")
-@click.option("--delete", is_flag=True, help="Remove the files of posts that are gone, and unused images.")
-@click.option("--flat", is_flag=True, help="Write the names in params at the top level of the front matter.")
+@click.option("--delete", is_flag=True, help="Remove the files of posts that no longer exist, and unused images.")
+@click.option("--flat", is_flag=True, help="Write the values in params at the top level of the front matter.")
 @click.option("--standalone", is_flag=True, help="Make image addresses relative, so that the folder needs no server.")
 def export_posts(folder: Path, **options: bool) -> None:
     """Write every post to DIR as a Markdown file, SLUG.md, along with the images that posts use.
 
-    Unchanged files are not touched.
+    Files that are already up to date are not written again.
     """
     with opened() as database:
         due.publish_all(database)

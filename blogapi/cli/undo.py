@@ -22,7 +22,7 @@ ACTIONS = ("changed back", "restored", "moved to the trash", "left")  # possible
 
 
 def utc(value: str) -> str:
-    """Return a time as RFC 3339."""
+    """Return a date or time in RFC 3339."""
     try:
         return rfc3339_of(value)
     except ValueError as error:
@@ -34,17 +34,17 @@ def utc(value: str) -> str:
 @click.option(
     "--key",
     metavar="NAME",
-    help="Undo only changes by this key, or by `import`, `settings`, `autosave`, `rebase` or `undo`.",
+    help="Undo only changes made with this key, or by `import`, `settings`, `autosave`, `rebase` or `undo`.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask on a terminal, as it does without --key.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation, which is otherwise needed without --key.")
 def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
     """Return every post to its state at a given time.
 
-    Changed posts are reverted, deleted posts are restored, and new posts are moved to the trash. With --key, posts that
-    another key has changed since then are left alone. Posts left alone are reported with the reason, and the exit
-    status is 1. It is also 1 if TIME is older than the history. After an interruption, repeat the command. An undo can
-    be undone.
+    Changed posts are reverted, deleted posts are restored, and new posts are moved to the trash. With --key, a post is
+    left alone if another key has changed it since then. If posts are left alone, they are reported with the reason, and
+    the exit status is 1. The exit status is also 1 if TIME is older than the history. After an interruption, repeat the
+    command. An undo can itself be undone.
     """
     keep_days = Config.from_environ(os.environ).keep_days
     if not keep_days:

@@ -108,7 +108,7 @@ class PostgresConnection(psycopg.Connection):
         # Use one type for integers of all sizes. Otherwise, a statement would be prepared again for each size.
         self.adapters.register_dumper(int, Int8Dumper)
         self._adapter = Transformer(self.adapters)
-        # The names of prepared statements, with the text and the parameter types of each as its key
+        # Maps the text and the parameter types of each prepared statement to its name
         self.prepared: dict[tuple[str, tuple], bytes] = {}
         self._new_names = map(b"%d".__mod__, count())
 
@@ -263,7 +263,7 @@ class Connections:
             self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Return whether a transaction was committed whose COMMIT got no response; None means unknown."""
+        """Find out whether a transaction was committed if its COMMIT got no response; return None if this fails."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:

@@ -86,7 +86,7 @@ class Background:
                 self._next_at[step] = begun if self.is_over() else begun + seconds
             except Exception as error:
                 self._next_at[step] = begun + FAULT_SECONDS
-                failures[str(error)] = error  # If several steps fail for the same reason (a full disk), log it once.
+                failures[str(error)] = error  # If several steps fail for one reason, such as a full disk, log it once.
         for failure in failures.values():
             report(failure)
 
@@ -119,7 +119,7 @@ class Background:
         self._is_late = latest is not None
 
     def prune(self) -> None:
-        """Delete whatever has expired in each wing."""
+        """Delete the expired data of each wing."""
         write = self.database.write
         for webhook in webhooks.listing(self.database):
             if count := self.repeat(write, webhooks.drop, webhook.id):

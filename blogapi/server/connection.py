@@ -16,7 +16,9 @@ from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseE
 from blogapi.server.fairness import CLIENT, KEPT_BYTES, MB, Client, RoundRobinSemaphore, SharedState
 
 BYTES_A_SECOND = 16 * 1024  # after the first seconds, a client must send a body or read a response at least this fast
-DISCARDED_PIECE = 8 * 1024  # bytes per read; small, because many connections can hold one while they wait for a turn
+DISCARDED_PIECE = (
+    8 * 1024
+)  # bytes to read at once; few, because many connections may hold them while waiting for a turn
 HEADER_BYTES = 64 * 1024
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
@@ -33,7 +35,7 @@ class Stopped(ConnectionAbortedError):
 
 
 class ClientConnection:
-    """A client's connection. It has the methods of a socket that gunicorn's readers use."""
+    """A client's connection, which gunicorn's readers use in place of a socket."""
 
     def __init__(self, sock: socket.socket, address: str, shared: SharedState):
         self.sock = sock
@@ -57,7 +59,7 @@ class ClientConnection:
         self._ended: type[OSError] | None = None  # the error to raise if a wait was cut short
 
     def expect_request(self, started: bool) -> None:
-        """Start the deadline for the header of the next request: first without, and again at its first byte."""
+        """Start a deadline for the header of the next request. `started` tells whether its first byte has arrived."""
         self.started, self.is_idle, self.is_accepted = started, self.is_used and not started, False
         seconds = IDLE_SECONDS if self.is_idle else self.shared.header_seconds
         self._allow(seconds, HEADER_BYTES)
@@ -116,7 +118,7 @@ class ClientConnection:
             raise self._ended
 
     def recv(self, size: int) -> bytes:
-        """Return the next bytes, or b"" at the end. Raises TimeoutError, or LimitRequestHeaders if too many arrive."""
+        """Return the next bytes, or b"" at the end. Raises TimeoutError, or LimitRequestHeaders for too many."""
         waiting = self.tier.queue(self)
         waiting[self] = None
         self.reading, self.until = True, self._deadline

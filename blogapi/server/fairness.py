@@ -48,7 +48,10 @@ CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # who sent t
 
 
 class Queue:
-    """Waiting greenlets. They are resumed by turns: known clients and strangers, and the clients within each group."""
+    """A queue of waiting greenlets.
+
+    Turns alternate between known clients and strangers. Within each of these groups, the clients take turns.
+    """
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
@@ -128,7 +131,7 @@ class RoundRobinSemaphore(Queue):
         return False
 
     def release(self) -> None:
-        """Give up a place, so that the next client can have it."""
+        """Release a place, so that the next client can take it."""
         self.free += 1
         if any(self.waiting):
             self.hub.loop.run_callback(self._give)
@@ -196,7 +199,7 @@ def stalled(budget: Budget, connection: "ClientConnection") -> "ClientConnection
 
 
 class Tier:
-    """The budgets of all strangers, or of all known clients. Strangers cannot evict known clients, or the reverse."""
+    """The budgets of all strangers, or those of all known clients, which strangers therefore cannot exhaust."""
 
     def __init__(self, *, body_mb: int, small_mb: int, response_mb: int):
         self.bodies = Budget(body_mb * MB, oldest_of_busiest)

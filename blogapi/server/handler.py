@@ -1,7 +1,7 @@
 """The connection handler, which reads requests, calls the application, and sends and logs the responses.
 
-Only a worker may import this module, because gevent must already have patched the standard library. gunicorn's master
-must not.
+Only a worker may import this module, and not gunicorn's master, because gevent must already have patched the standard
+library.
 """
 
 import logging
@@ -161,7 +161,7 @@ class Handler:
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
 
     def identify_client(self, connection: ClientConnection, head: Head, peer: str) -> str:
-        """Return the client's address. If it is behind a proxy, wait for the turn of that client, not of the proxy."""
+        """Return the client's address. If the client is behind a proxy, also wait for the client's own turn."""
         if not (trusted := self.config.trusted_proxies):
             return peer
         address = client_address(peer, head.fields.get("HTTP_X_FORWARDED_FOR", ""), trusted)

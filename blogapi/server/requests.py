@@ -217,9 +217,9 @@ def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
 
 
 def network(address: str) -> str:
-    """Return the /64 network of an IPv6 address, because one client may own all of it. Return an IPv4 address as it is.
+    """Return the /64 network of an IPv6 address, because one client may own all of it.
 
-    An IPv4-mapped IPv6 address is returned as IPv4.
+    An IPv4 address is returned unchanged, and an IPv4-mapped IPv6 address as IPv4.
     """
     if ":" not in address:
         return address

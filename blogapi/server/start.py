@@ -49,7 +49,7 @@ def on_starting(server: Any) -> None:
         engine.open(config.create, upgrade=True)
         engine.close()
         if isinstance(database, Path):
-            server.database_lock = lock(database)  # first, because it waits for the worker of a killed server to end
+            server.database_lock = lock(database)  # also waits until the worker of a killed server has ended
         for address in server.cfg.address:
             refuse_taken_address(*address)
         if isinstance(database, Path):
@@ -101,7 +101,7 @@ def when_ready(server: Any) -> None:
 
     for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, ignore)
-    os.register_at_fork(  # Otherwise, a new worker would lose a stop signal that arrives before it has its handlers.
+    os.register_at_fork(  # Otherwise, a new worker would lose a stop signal that arrives before its handlers are set.
         before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS),
         after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS),
     )

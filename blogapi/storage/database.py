@@ -22,7 +22,7 @@ PATIENT_SECONDS = 60.0  # longest time that a batch waits for other writers
 P = ParamSpec("P")
 T = TypeVar("T")
 Item = TypeVar("Item")
-Write = Callable[Concatenate[Transaction, P], T]  # must keep the three rules in the docstring of `Database.write`
+Write = Callable[Concatenate[Transaction, P], T]  # must follow the rules in `Database.write`; may raise NeedsThread
 Read = Callable[Concatenate[Reader, P], T]
 
 give_way = partial(time.sleep, PAUSE_SECONDS)
@@ -48,7 +48,7 @@ class Database(Reader):
         rules:
 
         * It may run twice: again if another operation in its transaction fails after a change, and again in a thread if
-          it raises `NeedsThread` itself. Its only effects must be those on the transaction.
+          it raises `NeedsThread` itself. It must have no effects except through the transaction.
         * It must not yield to the event loop: it must not sleep, use a socket or log.
         * It should check everything, and raise `NeedsThread` if it is slow, before it changes anything. If it fails
           after a change, all operations in its transaction have to run again.
@@ -90,8 +90,8 @@ class Database(Reader):
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
         """Run a slow function that does not use the database. Our server uses a thread, and answers others meanwhile.
 
-        This is a method of the database because these functions share a limit with slow reads: our server runs only one
-        of them per client at a time.
+        This is a method of the database because our server runs only one slow read or slow function per client at a
+        time.
         """
         return function()
 

@@ -129,7 +129,7 @@ class Engine(ABC):
     dialect: str  # name of the SQL dialect
     slow_reads: int  # at most this many slow reads run at a time
     waits_cooperatively: bool  # whether other requests run while this one waits for the database
-    key_query: Compiled | None = None  # query that finds a key and also counts the request, if processes share a limit
+    key_query: Compiled | None = None  # finds a key and counts the request; set if processes share the rate limit
     folder: Path | None = None  # where to store uploads while they arrive; None means the system's temporary folder
     write_failed = False  # whether the last write failed; set only on SQLite
 

@@ -67,7 +67,7 @@ KEY_WITH_DIGEST = Compiled(ApiKey.select(*KEY_COLUMNS).where(ApiKey.digest == Pl
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:
-    """Set the date on which a key was last used to today."""
+    """Record that a key was used today."""
     tx.execute(ApiKey.update(last_used_on=tx.now[:10]).where(ApiKey.digest == digest))
 
 

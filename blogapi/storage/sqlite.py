@@ -200,7 +200,8 @@ class Sqlite(Engine):
         code, cause = code_of(error), str(error) or "out of memory"
         is_full = code == sqlite3.SQLITE_FULL
         failure = DiskFull(cause) if is_full else Unavailable(cause, RETRY_SECONDS if code in PASSING_CODES else None)
-        if self.peewee_db.is_closed() or not self.connection.in_transaction:  # `Transaction.recover` does it otherwise.
+        # While a transaction is open, its caller recovers from the error with `SqliteTransaction.recover`.
+        if self.peewee_db.is_closed() or not self.connection.in_transaction:
             failure.__cause__ = error
             self.recover(failure)
         return failure
@@ -218,7 +219,7 @@ class Sqlite(Engine):
                 with self._reserve.released(room=0):
                     self._checkpoint()
             if code in DISTRUSTED:
-                self._check_files()  # This raises if the file is gone, which keeps the old connection.
+                self._check_files()  # If the file is gone, this raises, and the old connection is kept.
                 self._reconnect()
         except (*ERRORS, Unavailable) as failure:
             log.error("cannot recover the connection to the database: %s", failure)

@@ -13,7 +13,7 @@ POSTS = "SELECT post_id FROM proposal UNION SELECT post_id FROM draft_copy WHERE
 
 def compute(execute: Execute) -> None:
     """Upgrade the unsaved text, the proposals and the Idempotency-Keys."""
-    etags: dict[str, str] = {}  # the new entity tags of posts, by the old ones
+    etags: dict[str, str] = {}  # maps the old entity tag of each post to the new one
     for (post_id,) in list(execute(POSTS)):
         with suppress(TypeError, AttributeError):  # Skip a post that is damaged or in the trash.
             document = execute("SELECT document FROM post WHERE id = ?", (post_id,)).fetchone()[0].encode()

@@ -1,4 +1,4 @@
-"""Gives each draft one current copy: the newest open one, which is the one that 1.3.0 showed in the form."""
+"""Gives each draft one current copy: its newest open copy, which 1.3.0 showed in the form."""
 
 from blogapi.storage.upgrades import Execute
 

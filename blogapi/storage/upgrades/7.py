@@ -14,7 +14,7 @@ from blogapi.storage.upgrades import Execute
 
 FORMER = """document LIKE '%"former_slugs":%'"""
 POSTS = f"SELECT post_id FROM revision WHERE {FORMER} UNION SELECT id FROM post WHERE {FORMER} ORDER BY 1"
-# The tables that contain versions, oldest first, with the column of each that contains the post's id
+# The tables that contain versions, oldest first, and the column with the post's id in each table
 KEYS = {"revision": "post_id", "post": "id"}
 # Keeps the current slug of an unpublished post, if the post was published under it
 KEEP_PRESENT = """
