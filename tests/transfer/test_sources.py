@@ -85,7 +85,7 @@ def test_a_slug_shared_within_a_folder_and_day_is_refused_for_the_later_file(wri
     top = write({name: f"---\nslug: x\ndate: {time}\n---\n" for name, time in times.items()})
     first, second = read(top)
     assert (first.source, first.fields["slug"]) == (f"{top}/b.md", "x")
-    reason = f"{top}/b.md has the slug x, too: one of them needs a `slug` of its own"
+    reason = f"{top}/b.md also has the slug x: write another `slug` into one of them"
     assert second == Failure(f"{top}/a.md", 2, reason)
 
 

@@ -1,1 +1,1 @@
-"""Moving blogs: imports from files and exports of other programs, and the export to a folder."""
+"""Import posts from files and from exports of other programs, and export posts to a folder."""

@@ -50,7 +50,7 @@ def shorten(item: Item) -> None:
 
 
 def _with_valid_names(value: Any) -> Any:
-    """Return a value without parts whose names are too long or invisible."""
+    """Return a value without the entries whose names are too long or invisible."""
     if isinstance(value, list):
         return list(map(_with_valid_names, value))
     if isinstance(value, dict):
@@ -59,7 +59,7 @@ def _with_valid_names(value: Any) -> Any:
 
 
 def _fitting(params: dict[str, Any]) -> dict[str, Any]:
-    """Return params without the largest values if they do not fit."""
+    """Leave out params until the others fit their limits: those that are refused, else the largest."""
     for name in sorted(params, key=lambda name: len(json.dumps(params[name])), reverse=True):
         try:
             check_params(params)
@@ -70,15 +70,15 @@ def _fitting(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # keeps search engines away
+NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # asks search engines to omit a post
 # Names of params that never become the text of a post
 NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
 ADDRESS = re.compile(r"https?://[^\s<>]+")
-FOR_OTHERS = ("draft", "permalink")  # keep other programs from publishing a scheduled post in a flat file
+FOR_OTHERS = ("draft", "permalink")  # A flat export writes these to keep other programs from publishing a post.
 
 
 def set_status_aside(item: Item) -> None:
-    """Make a post a draft if its status is a word of another program, such as `evergreen`. Params keep the word."""
+    """Make a post a draft if its status is another program's word, such as `evergreen`. Keep the word in params."""
     fields = item.fields
     word = fields.get("status", "draft")
     if word not in STATUSES and item.file.program is not OURS:
@@ -108,7 +108,7 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
 def complete(item: Item, now: str, drop: Collection[str]) -> None:
     """Determine the status and the dates of a post, and shorten its fields to their limits.
 
-    A public post with a future date becomes a scheduled one; any other loses the date.
+    If the date is in the future, a public post becomes scheduled, and any other post loses the date.
     """
     fields, notes, file = item.fields, item.notes, item.file
     published_at = fields.get("published_at", "")
@@ -133,7 +133,7 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
 
 
 def _text_beside(fields: Mapping[str, Any]) -> str:
-    """Return the links and lists in params as Markdown, or else the excerpt or the cover, if any."""
+    """Return the links and lists in params as Markdown; if there are none, return the excerpt or the cover."""
     lines = []
     for name, value in fields.get("params", {}).items():
         values = value if isinstance(value, list) else [value]
@@ -158,10 +158,10 @@ def _place_cover(item: Item) -> None:
 
 DATE_NAME = re.compile("date|publish|^created|_at$|^posted|^time", re.IGNORECASE)
 PUBLISHED = re.compile("publish", re.IGNORECASE)
-MAX_HEADER_TEXT = 500  # Lines like headers are looked for in this many characters.
+MAX_HEADER_TEXT = 500  # search for header-like lines in at most this many characters
 LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
 ABLOG = re.compile(r"\{post\}[ \t]+\w")
-# A date in the path of a file, from which no date was read
+# A possible date in the path of a file whose date was not recognized
 DAY_IN_PATH = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?:[-/_.][01]?\d(?:[-/_.][0-3]?\d)?|[01]\d[0-3]\d(?:\d{4}|\d{6})?)(?!\d)", re.ASCII
 )
@@ -198,7 +198,7 @@ def _is_date(name: str, value: Any) -> bool:
 
 
 def _dates_in_text(text: str) -> list[str]:
-    """Return the names in the first lines of a text that look like headers with dates."""
+    """Return the names in header-like lines with dates at the beginning of a text."""
     lines = LIKE_HEADER.finditer(text[:MAX_HEADER_TEXT])
     names = [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
     return [*dict.fromkeys(names), *(["{post}"] if ABLOG.search(text[:MAX_HEADER_TEXT]) else [])]

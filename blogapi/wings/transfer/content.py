@@ -1,4 +1,4 @@
-"""Find the images in Markdown from other sites, and constructs that work only there."""
+"""Find images in Markdown from other sites, and constructs that work only on those sites."""
 
 import re
 from bisect import bisect_right
@@ -19,10 +19,10 @@ from blogapi.wings.transfer.items import Note
 
 TEXTS = (*(name for name, field in FIELDS.items() if field.kind == "text"), "html", "params")
 LINES = [name for name, field in FIELDS.items() if field.kind == "line"]
-# Only its blocks are used. Inline content is scanned below, in linear time and with positions in the source.
+# Splits Markdown into blocks. `_scan` reads their inline content, in linear time and with source positions.
 PARSER = MarkdownIt("commonmark").enable("table").use(footnote_plugin)
 LIQUID = r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}"
-# What follows `]`: an address, possibly with balanced parentheses or Liquid, and an optional title
+# The part after `]`: an address, possibly with balanced parentheses or Liquid, and an optional title
 TARGET = (
     rf"\(\s*+(?:<(?P<pointed>[^<>\n]*+)>|(?P<bare>(?:{LIQUID}|\\.|[^\s()\\<]|\((?:\\.|[^\s()\\])*+\))(?:{LIQUID}|\\.|[^\s()\\]"
     r"|\((?:\\.|[^\s()\\])*+\))*+))(?:\s++(?:\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\((?:\\.|[^()\\])*+\)))?+\s*+\)"
@@ -47,7 +47,7 @@ WHOLE_VALUE = re.compile(r"(\S(?:.*\S)?)")
 IS_RELATIVE = re.compile(r"(?![a-z][a-z0-9+.-]*:|//|[#{]).|\{\{", re.IGNORECASE)
 HOST = re.compile(r"(?:https?:)?//(?:[^/?#@]*@)?(\[[^]/?#]*\]|[^/?#:]+)", re.IGNORECASE)
 POST_LINK = r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"
-# A link that begins with a slash may still work.
+# Links that begin with a slash are not matched, because they may still work.
 FILE_LINK = r"(?:(?<!!)\[[^\[\]\n]*|\))\]\(<?(?![a-z]+:|[/#])[^\s()]+\.(?:avif|gif|jpe?g|mp[34]|pdf|png|svg|webp|zip)\b"
 # Constructs that work only on the old site
 NOT_PORTABLE = {
@@ -59,7 +59,7 @@ NOT_PORTABLE = {
     Note.HTML: re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
     Note.SCRIPTS: re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
 }
-# Matches every text with an image or one of NOT_PORTABLE, fast because each branch begins with a character.
+# Matches every text with an image or one of NOT_PORTABLE. Fast, because each branch begins with a literal character.
 MAY_MATTER = re.compile(
     r"!\[|</?[A-Za-z]|\{[{%]|\[(?:\[|gallery\b|/[a-z]|[a-z][\w-]*\s+[\w-]+=|[^\[\]\n]+\]:)"
     r"|\]\(<?(?![A-Za-z]+:)[^\s()]+\.[A-Za-z]|import (?<=^import )",
@@ -86,7 +86,7 @@ def host_of(address: str) -> str:
 def with_images(
     content: str, replaced: Callable[[str], str], embedded: Callable[[str, str], str]
 ) -> tuple[str, dict[Note, int]]:
-    """Replace the addresses of the images in Markdown, and images that Obsidian embeds.
+    """Replace the addresses of images in Markdown, and the images that Obsidian embeds.
 
     Also return the first line of each construct that works only on the old site: NOT_PORTABLE and relative addresses.
     """
@@ -132,9 +132,9 @@ def _clean(value: Any) -> Any:
 
 
 def _read(content: str) -> list[Place]:
-    """Return the images in Markdown and, as places without an address, its code, in order."""
+    """Return the images and the code in Markdown, in order. A Place without an address is code."""
     places: set[Place] = set()
-    labels: set[str] = set()  # of the link definitions that images use
+    labels: set[str] = set()  # labels of the link definitions that images use
     env: dict[str, Any] = {}
     tokens: list[Token] = []
     if len(content) > MAX_CONTENT:
@@ -142,7 +142,7 @@ def _read(content: str) -> list[Place]:
     PARSER.block.parse(content.replace("\r", " "), PARSER, env, tokens)
     starts = [0, *(match.end() for match in re.finditer("\n", content)), len(content)]
     spans = {(token.type, starts[token.map[0]], starts[token.map[1]]): None for token in tokens if token.map}
-    for kind, start, end in spans:  # The cells in a row of a table share a span.
+    for kind, start, end in spans:  # Table cells in the same row share a span.
         if kind in ("fence", "code_block"):
             places.add(Place(start, end))
         elif kind == "inline" or (kind == "html_block" and "markdown=" in content[start:end]):
@@ -157,7 +157,7 @@ def _scan(text: str, labels: set[str], position: int, end: int) -> Iterator[Plac
     runs = defaultdict(list)  # positions of runs of backticks, by length
     for run in TICKS.finditer(text, position, end):
         runs[len(run[0])].append(run.start())
-    opened: list[tuple[bool, int]] = []  # open brackets: whether one begins an image, and where its text begins
+    opened: list[tuple[bool, int]] = []  # open brackets: whether an image begins, and where its text begins
     while match := INLINE.search(text, position, end):
         position = match.end()
         if ticks := match["ticks"]:

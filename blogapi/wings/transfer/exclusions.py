@@ -1,4 +1,4 @@
-"""Find the files that a site's configuration leaves out. The settings of all programs count."""
+"""Find the files that a site's configuration leaves out. The settings of all programs apply to every site."""
 
 import re
 from collections import defaultdict
@@ -17,7 +17,7 @@ from blogapi.wings.markdown.public import Inherited
 from blogapi.wings.transfer.folder import DataError, read_data, read_text
 from blogapi.wings.transfer.sites import CONFIG_FILES, files_in, folders_up_to, mappings, roots_of
 
-# Settings with the patterns of files that a program leaves out, in lower case
+# Settings that list patterns of files to leave out, in lower case
 EXCLUDING = {
     *("exclude", "ignorefiles", "excludefiles", "ignored_content"),  # Jekyll, Hugo, its mounts, Zola
     *("exclude_docs", "draft_docs", "exclude_patterns"),  # MkDocs, Sphinx with ABlog
@@ -26,12 +26,12 @@ EXCLUDING = {
     *("ignore", "srcexclude", "excludedpaths"),  # Hexo, Gatsby, Lume and Middleman, VitePress, Statiq
     *("contentexclude", "contenthide"),  # Flowershow
 }
-# Which of their patterns are regular expressions, by setting: in Hugo all, in Obsidian those between slashes
+# Settings with regular expressions: all patterns in Hugo, and patterns between slashes in Obsidian
 REGEXES = {"ignorefiles": re.compile(".*", re.DOTALL), "userignorefilters": re.compile("/.+/")}
 SLASHES = re.compile("^/(.+)/$")
 IGNORED = "a line"
-IGNORE_FILES = (".eleventyignore", ".gitignore")  # A post that is not in git was not published from there.
-TEMPLATES = "templates.json"  # names Obsidian's folder of templates
+IGNORE_FILES = (".eleventyignore", ".gitignore")  # A post that git ignores was not published from git.
+TEMPLATES = "templates.json"  # contains the path of Obsidian's template folder
 EXCLUDING_FILES = (*CONFIG_FILES, *ANY.language_files, "config.json", *IGNORE_FILES, f".obsidian/{TEMPLATES}")
 OPTS_IN = "ExplicitPublish"  # With this, Quartz publishes only posts with `publish: true`.
 OPTED_IN = re.compile(rf"^[^/\n]*\b{OPTS_IN}\(", re.MULTILINE)
@@ -41,21 +41,21 @@ IN_SCRIPT = re.compile(
     re.IGNORECASE,
 )
 QUOTED = re.compile(r"([\"'`])([^\"'`\n]*)\1")
-RENDERED = "render"  # in Quarto, a list of files in which "!" excludes one; in Hugo's mounts, that is `files`
+RENDERED = "render"  # Quarto's list of files, in which "!" excludes a file; likewise `files` in Hugo's mounts
 
-MAX_PATTERNS, MAX_LENGTH = 1000, 500  # limits for a list of patterns, and for the characters of one
+MAX_PATTERNS, MAX_LENGTH = 1000, 500  # limits for the patterns in a list, and the characters in a pattern
 MAX_STEPS = 10**8  # worst-case limit for the steps of a match
 STARS = re.compile(r"\*+")
-REPEATED = re.compile(r"\*+|[+?{|]")  # Each multiplies the steps of a regular expression by the length of the path.
+REPEATED = re.compile(r"\*+|[+?{|]")  # Each operator multiplies the steps of a match by the path length.
 # Patterns that are too long, may take exponential time, or contain POSIX classes, which Python reads differently
 UNUSABLE = re.compile(rf"\)\s*[*+{{]|\[:|\A.{{{MAX_LENGTH + 1}}}", re.DOTALL)
 
 
 class Patterns:
-    """Patterns of files, relative to any folder of a site or, if `are_rooted`, only to the top one.
+    """Patterns of files, relative to any folder of a site or, if `are_rooted`, only to its top folder.
 
-    Those that `regexes` matches also count as regular expressions. If one cannot be read as its program reads it, or
-    might take too long, they match every path.
+    Patterns that `regexes` matches are also tried as regular expressions. If any pattern might take too long, or means
+    something else in Python than in its program, every path matches.
     """
 
     def __init__(self, lines: list[str], regexes: re.Pattern[str] = NO_MATCH, are_rooted: bool = False):
@@ -75,7 +75,7 @@ class Patterns:
                 self.match_all = True
 
     def matches(self, path: str) -> bool:
-        """Return whether the patterns match a path or its end."""
+        """Return whether the patterns match a path or the end of the path."""
         parts, length = path.split("/"), len(path)
         steps = max(len(parts) * comb(length + self.stars, self.stars), length ** (1 + self.repeated))
         if self.match_all or steps > MAX_STEPS:
@@ -88,7 +88,7 @@ class Patterns:
 
 
 def excluded_by(path: Path, bound: Path) -> Iterator[Inherited]:
-    """Yield the settings that leave out a file, or hide it unless it says otherwise."""
+    """Yield the settings that leave out a file, or hide it unless its front matter says otherwise."""
     for folder in folders_up_to(bound, path.parent):
         for file, name, patterns in _exclusions(folder, roots_of(bound)):
             if name == OPTS_IN:

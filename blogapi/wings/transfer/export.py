@@ -1,4 +1,4 @@
-"""Export the posts to a folder: a Markdown file for each, and the images that they show."""
+"""Export posts to a folder: a Markdown file for each post, and the images that the posts show."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ def export(
     flat: bool = False,
     standalone: bool = False,
 ) -> dict[Path, str]:
-    """Write each post to SLUG.md in a folder, and the images that posts show. Raises OSError if there is no folder.
+    """Write each post to SLUG.md, and the images that posts show. Raises OSError if the folder cannot be created.
 
     `standalone` makes the addresses of images relative; `flat` writes front matter for other programs. `delete` removes
     images that no post shows, and the exported files of posts that are gone. Return the outcome for each file: written,
@@ -46,7 +46,7 @@ def export(
             results[file] = _attempt("write", file, folder.write_bytes, file.name, data, when)
         if delete:
             _remove_others(folder, _remove_post, results)
-            with suppress(OSError), closing(folder.below(IMAGE_FOLDER)) as below:  # It may be missing, or a link.
+            with suppress(OSError), closing(folder.below(IMAGE_FOLDER)) as below:  # There may be no folder, or a link.
                 _remove_others(below, _remove_image, results)
     return results
 
@@ -67,7 +67,7 @@ def _attempt(verb: str, path: Path, function: Callable[..., str], *arguments: An
 
 
 def _write_images(folder: Folder, data: bytes, database: Reader, results: dict[Path, str]) -> None:
-    """Write the images that a post shows, each only once, and add the results."""
+    """Write the images that a post shows unless `results` has them, and add the outcomes to `results`."""
     for name in {name.decode() for name in IMAGE_ADDRESS.findall(data)}:
         path = folder.path / IMAGE_FOLDER / name
         image = images.find_any(database, path.stem) if path not in results else None

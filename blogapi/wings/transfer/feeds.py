@@ -1,4 +1,4 @@
-"""Read the posts in feeds (RSS, Atom, JSON Feed) and in exports of Blogger. Read XML safely, in bounded memory."""
+"""Read the posts in feeds (RSS, Atom, JSON Feed) and in Blogger exports. Parse XML safely and in bounded memory."""
 
 import io
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import text_of
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
-MAX_ITEM_BYTES = 32 * 1024 * 1024  # An item is held in memory as a whole.
-MAX_TAG_BYTES = 1024 * 1024  # limit for a tag or comment: for each piece of it, the parser starts again
-# forbidden in XML, but written by WordPress
+MAX_ITEM_BYTES = 32 * 1024 * 1024  # limit for an item, which is held in memory as a whole
+MAX_TAG_BYTES = 1024 * 1024  # limit for a tag or comment, which is parsed again for every piece read
+# XML forbids them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 
 
 class CleanFile(io.FileIO):
-    """An XML file without control characters, for its parser. Raises MarkdownError for a large item or tag."""
+    """An XML file, read by its parser without control characters. Raises MarkdownError for a large item or tag."""
 
     remaining = MAX_ITEM_BYTES
-    passed = 0  # bytes that the parser has received
+    passed = 0  # bytes passed to the parser
 
     def __init__(self, path: Path, parser: DefusedXMLParser):
         super().__init__(path)
@@ -36,7 +36,7 @@ class CleanFile(io.FileIO):
             self.expat.SetReparseDeferralEnabled(False)
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read up to `size` bytes, fewer if some were control characters. Only the end of the file returns none."""
+        """Read up to `size` bytes and remove control characters. Return b"" only at the end of the file."""
         while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
             pass
         self.remaining -= len(data)
@@ -49,7 +49,7 @@ class CleanFile(io.FileIO):
 
 
 def elements(path: Path) -> Iterator[Element]:
-    """Yield the elements in the channel of an RSS file, or in the root of Atom or RDF. Raises MarkdownError."""
+    """Yield the children of an RSS channel, or of the root of an Atom or RDF file. Raises MarkdownError."""
     parents: list[Element] = []
     depth = 2
     try:
@@ -118,15 +118,15 @@ def _blogger_post(entry: Element, kind: str) -> ExportedPost | LeftOut:
     return post
 
 
-PARTIAL = LeftOut("older post")  # comes last if a feed probably has only the latest posts
-# Lengths at which programs cut off a feed
+PARTIAL = LeftOut("older post")  # yielded last if a feed probably has only the latest posts
+# Numbers of posts to which programs usually limit a feed
 USUAL_LENGTHS = (5, 10, 12, 15, 20, 25, 30, 40, 50, 100, 150, 200, 250, 300, 500, 1000)
-# Names in a JSON Feed
+# Text values of an item in a JSON Feed
 ITEM_TEXTS = ("url", "title", "date_published", "date_modified", "content_html", "content_text", "summary", "image")
 
 
 def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOut]:
-    """Yield the posts of an XML feed or an export of Blogger. Raises MarkdownError."""
+    """Yield the posts in an XML feed or a Blogger export. Raises MarkdownError."""
     count, has_next = 0, False
     for element in elements(path):
         has_next |= local_name(element) == "link" and element.get("rel") == "next"
@@ -162,7 +162,7 @@ def _feed_post(entry: Element, zone: tzinfo) -> ExportedPost:
 
 
 def _html(element: Element | None) -> str:
-    """Return the HTML in an element, whether it is escaped text or elements."""
+    """Return the HTML in an element, which may contain escaped text or child elements."""
     if element is None:
         return ""
     for node in element.iter():
@@ -172,7 +172,7 @@ def _html(element: Element | None) -> str:
 
 
 def _post(values: dict[str, Any], dates: list[str], zone: tzinfo, link: str, **fields: Any) -> ExportedPost:
-    """Return a published post. The first of its dates that can be read counts."""
+    """Return a published post, dated by the first of `dates` that can be parsed."""
     path, dates = urlsplit(link).path, [*filter(None, dates)]
     slug = path.rstrip("/").rpartition("/")[2].removesuffix(".html")
     when = next(filter(None, (rfc3339_or_empty(text, zone) for text in dates)), "")
@@ -181,7 +181,7 @@ def _post(values: dict[str, Any], dates: list[str], zone: tzinfo, link: str, **f
 
 
 def read_json_feed(feed: dict[str, Any]) -> Iterator[ExportedPost | LeftOut]:
-    """Yield the posts of a JSON Feed. Raises MarkdownError."""
+    """Yield the posts in a JSON Feed. Raises MarkdownError."""
     items = feed.get("items")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise MarkdownError("`items` must be a list of posts")

@@ -1,4 +1,4 @@
-"""Fetch the images in imported posts from other hosts."""
+"""Fetch the images that imported posts show from other hosts."""
 
 import signal
 import time
@@ -37,15 +37,15 @@ def deadline(seconds: float, late: Exception) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, end)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # again each second, in case a destructor swallows it
+        signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # repeats, in case a destructor swallows the exception
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
-MAX_FETCHES = 10_000  # limit for the images in one import; the next one fetches the others
-MAX_IMPORT_SECONDS = 3600  # time limit for all of them
+MAX_FETCHES = 10_000  # images fetched by an import; the next import fetches the others
+MAX_IMPORT_SECONDS = 3600  # time limit for all fetches of an import
 SECONDS = 30  # time limit for one image, including redirects
 MAX_REDIRECTS = 5
 MAX_FAILURES = 3  # A host is skipped after this many failures in a row.
@@ -57,21 +57,21 @@ class NotFetched(Exception):
 
 
 class Fetcher:
-    """Fetches images from other hosts, each once, and stores them. A dry run only counts them.
+    """Fetches each image on another host once, and stores it. A dry run only counts the images.
 
-    `hosts` counts the images that stay there; `private` allows private and loopback addresses.
+    `hosts` counts the images that stay on other hosts; `private` allows private and loopback addresses.
     """
 
     def __init__(self, store: ImageStore, local: LocalImages, hosts: Counter[str], private: bool):
         self.store, self.hosts, self.private = store, hosts, private
         self.url, self.refused = local.url, local.refused
-        self._found: dict[str, str] = {}  # new addresses by old ones; "" if there is none
+        self._found: dict[str, str] = {}  # new addresses by old ones; "" if an image was not fetched
         self._failures: defaultdict[str, list[str]] = defaultdict(list)  # reasons for failures in a row, by host
         self._until = time.monotonic() + MAX_IMPORT_SECONDS
         store.counts.update({"to fetch": 0} if store.dry_run else {"fetched": 0, "not fetched": 0})
 
     def with_fetched_images(self, post: Checked) -> Checked:
-        """Fetch the images of a valid post, and return it with their new addresses. Raises Unavailable."""
+        """Fetch the images of a valid post, and return the post with their new addresses. Raises Unavailable."""
         if not isinstance(post, Item):
             return post
         fields = dict(post.fields)
@@ -87,7 +87,7 @@ class Fetcher:
         return self._placed(value) if IN_PARAMS.fullmatch(value) else value
 
     def _placed(self, address: str, count: int = 0) -> str:
-        """Return the new address of an image that could be fetched from another host; else its old one."""
+        """Return the new address of an image on another host, or its old address if it cannot be fetched."""
         host, url = host_of(address), f"https:{address}" if address.startswith("//") else address
         if not host or len(url) > MAX_URL or url.startswith(f"{self.url}/images/"):
             return address

@@ -1,4 +1,4 @@
-"""A folder in which files are read and written safely."""
+"""Read and write the files of a folder safely."""
 
 import errno
 import fcntl
@@ -30,7 +30,7 @@ def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
 
 
 def exists(path: Path | str, folder: int | None = None) -> bool:
-    """Return whether a file exists or its folder cannot be read. The path may be relative to an open folder."""
+    """Return whether a file exists, or may exist in an unreadable folder. `path` may be relative to `folder`."""
     try:
         os.lstat(path, dir_fd=folder)
     except OSError as error:
@@ -40,8 +40,8 @@ def exists(path: Path | str, folder: int | None = None) -> bool:
 
 @contextmanager
 def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
-    """Open a regular file below one of the folders `roots`, even if a link replaces it meanwhile. Raises OSError."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for a pipe
+    """Open a regular file below one of the folders `roots`. Raises OSError, even if a link is swapped in meanwhile."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for pipes
         real, state = os.path.realpath(path), os.fstat(file.fileno())
         if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
             raise OSError(errno.EPERM, "it is not a file in the given folders")
@@ -49,13 +49,13 @@ def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the reason for an error, without the name of the file."""
+    """Return the reason for an error, without the file name."""
     return getattr(error, "strerror", None) or str(error)
 
 
 MAX_DATA_BYTES = 256 * 1024  # limit for a configuration or data file
 MAX_DATA_DEPTH = 64  # limit for nested lists and mappings, because the parsers are recursive
-MAX_JSON_VALUES = 5_000_000  # limit for the values in an export of Ghost
+MAX_JSON_VALUES = 5_000_000  # limit for the values in a Ghost export
 
 
 class DataError(MarkdownError, ValueError):
@@ -98,7 +98,7 @@ def _check_size(value: Any) -> None:
         waiting.extend(inner)
 
 
-LOADERS = {".json": load_json, ".toml": load_toml}  # by file extension; any other is YAML
+LOADERS = {".json": load_json, ".toml": load_toml}  # by file extension; other files are read as YAML
 
 
 def read_text(path: Path, roots: tuple[str, ...]) -> str:
@@ -114,7 +114,7 @@ def read_text(path: Path, roots: tuple[str, ...]) -> str:
 
 
 def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
-    """Return the mapping in a file, its names in lower case; {} if it contains no mapping. Raises DataError."""
+    """Return the mapping in a file, with names in lower case; {} if there is no mapping. Raises DataError."""
     try:
         values = LOADERS.get(path.suffix, load_yaml)(read_text(path, roots))
     except ValueError as error:
@@ -124,12 +124,12 @@ def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
 
 MAX_FILES = 50_000
 MAX_UNPACKED_BYTES = 2 * 1024**3
-MAX_RATIO = 200  # limit for the ratio of these bytes to those of the archive
+MAX_RATIO = 200  # limit for the unpacked size divided by the size of the archive
 
 
 @contextmanager
 def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
-    """Yield the given paths, keyed by the paths to read: for a zip archive, a temporary folder with its files.
+    """Unpack zip archives into temporary folders, and yield the given paths, keyed by the paths to read.
 
     An archive that is damaged or too large is not unpacked.
     """
@@ -146,8 +146,8 @@ def _unpack(path: Path, folder: Path) -> Path:
             sizes = [file.file_size for file in archive.infolist()]
             if len(sizes) > MAX_FILES or sum(sizes) > min(MAX_UNPACKED_BYTES, MAX_RATIO * path.stat().st_size):
                 return path
-            archive.extractall(folder)  # writes no more than these sizes, and nothing outside the folder
-    except (BadZipFile, OSError, RuntimeError, ValueError, zlib.error):  # damaged, encrypted, or with strange names
+            archive.extractall(folder)  # never writes more than these sizes, or outside the folder
+    except (BadZipFile, OSError, RuntimeError, ValueError, zlib.error):  # damaged, encrypted, or with invalid names
         return path
     return folder
 
@@ -156,7 +156,7 @@ MAX_NAME_BYTES = 255  # limit in bytes for a file name on most disks
 
 
 class Folder:
-    """A folder that stays open, even if its path leads elsewhere later. Follows no links. Raises OSError."""
+    """An open folder, unaffected by later changes to its path. Its methods follow no links and raise OSError."""
 
     def __init__(self, path: Path, parent: "Folder | None" = None):
         self.path = path
@@ -190,14 +190,14 @@ class Folder:
 
     def open(self, name: str, mode: str) -> IO[bytes]:
         """Open a file; refuse a link."""
-        flags = os.O_NOFOLLOW | os.O_NONBLOCK  # Opening a pipe would wait for its other end.
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK  # Otherwise, opening a pipe would wait for its other end.
         return open(name, mode, opener=lambda path, more: os.open(path, more | flags, 0o666, dir_fd=self.file))
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a new file, which replaces another atomically unless the block fails."""
+        """Open a new file that replaces the file `name` atomically, unless the block fails."""
         part = f".{os.fsdecode(os.fsencode(name)[: MAX_NAME_BYTES - 6])}.part"
-        self.remove(part)  # left by a command that was killed
+        self.remove(part)  # a leftover if a command was killed
         try:
             with self.open(part, "xb") as file:
                 yield file
@@ -206,7 +206,7 @@ class Folder:
             self.remove(part)
 
     def write(self, name: str, pieces: Iterable[bytes], when: str, is_same: Callable[[IO[bytes]], bool]) -> str:
-        """Replace a file atomically and set its time, unless it is a regular file with the same bytes."""
+        """Replace a file atomically and set its time, unless it is a regular file that already has the same bytes."""
         mode = 0
         with suppress(OSError):
             if S_ISREG(mode := self.state(name).st_mode):
@@ -223,7 +223,7 @@ class Folder:
         return "written"
 
     def write_bytes(self, name: str, data: bytes, when: str) -> str:
-        """Replace a file as `write` does."""
+        """Replace the content of a file with `data`, as `write` does."""
         return self.write(name, [data], when, lambda file: file.read(len(data) + 1) == data)
 
     def remove(self, name: str) -> str:
@@ -233,7 +233,7 @@ class Folder:
         return "deleted"
 
     def exists(self, name: str) -> bool:
-        """Return whether anything has this name or its folder cannot be read."""
+        """Return whether anything exists under this name, or may exist because the folder cannot be read."""
         return exists(name, self.file)
 
     @contextmanager
@@ -246,6 +246,6 @@ class Folder:
             yield folder, last
 
     def read_bytes(self, name: str) -> bytes:
-        """Read a file that is not a link. Raises OSError."""
+        """Return at most MAX_FILE_BYTES + 1 bytes of a file that is not a link. Raises OSError."""
         with self.place(name) as (folder, last), folder.open(last, "rb") as file:
             return file.read(MAX_FILE_BYTES + 1)

@@ -33,7 +33,7 @@ class Format(NamedTuple):
     read_xml: ExportReader | None = None
 
 
-# The first that matches counts.
+# The first format that matches applies.
 FORMATS = (
     Format(rb"wordpress\.org/export", "an export of WordPress", read_xml=wordpress.read_posts),
     Format(rb"<feed(?s:.)*?[Bb]logger", "an export of Blogger", read_xml=feeds.read_posts),
@@ -47,7 +47,7 @@ FORMATS = (
     Format(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bmake[_ ]discoverable\b", "a CSV file of Bear", BY_DASHBOARD),
     Format(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bInternal ID\b", "an export of Wix", f"{BY_FEED}, /blog-feed.xml, instead"),
 )
-# What a file is and what to do, by regular expressions for its path
+# The format of a file and advice on it, by a regular expression for its path
 ADVICE_BY_NAME = {
     r"/html/\d{9,}\.html$|/payload-\d+\.json$|/posts_index\.html$": f"an export of Tumblr: {BY_WORDPRESS} {OR_BY_FEED}",
     r"(?i)\.(?:mdown|mkd|mkdn|mkdown|mdwn|qmd|rmd)$": "Markdown: rename it to .md",
@@ -57,7 +57,7 @@ ADVICE_BY_NAME = {
 
 
 def read_xml(path: Path, zone: tzinfo) -> Iterator[ExportedPost | LeftOut]:
-    """Yield the posts in an XML file, by its beginning."""
+    """Recognize an XML file by its beginning, and yield its posts."""
     file_format = format_of(path)
     return ((file_format and file_format.read_xml) or wordpress.read_posts)(path, zone)
 
@@ -65,7 +65,7 @@ def read_xml(path: Path, zone: tzinfo) -> Iterator[ExportedPost | LeftOut]:
 # The readers of exports, by file extension
 READERS: dict[str, ExportReader] = {
     **dict.fromkeys((".xml", ".atom", ".rss"), read_xml),
-    # Their times are in UTC.
+    # These readers need no zone, because all times are in UTC.
     ".json": lambda path, zone: platforms.read_ghost(path),
     ".html": lambda path, zone: platforms.read_medium(path),
     ".csv": lambda path, zone: platforms.read_substack(path),
@@ -74,19 +74,19 @@ READABLE = (*MARKDOWN_SUFFIXES, *READERS)
 
 
 def is_part(path: Path) -> bool:
-    """Return whether a file belongs to an export of several files, by its name."""
+    """Return whether the name of a file shows that it belongs to an export of several files."""
     return path.name == platforms.POSTS_TABLE or bool(platforms.MEDIUM_FILE.fullmatch(path.name))
 
 
 def format_of(path: Path) -> Format | None:
-    """Return the format of a file, by its beginning. Raises OSError."""
+    """Recognize the format of a file by its beginning. Raises OSError."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     return next((file_format for file_format in FORMATS if re.search(file_format.beginning, head)), None)
 
 
 def advice_on(path: Path) -> str:
-    """Return what a file is and what to do with it; "" if its format is unknown."""
+    """Return the format of a file and advice on it; "" if the format is unknown."""
     try:
         file_format = format_of(path) if path.is_file() else None  # Opening a pipe might never end.
     except OSError:

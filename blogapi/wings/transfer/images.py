@@ -22,15 +22,15 @@ from blogapi.wings.transfer.items import Note
 
 ADDRESS_PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
-IMAGE_FOLDER = "images"  # the folder of images in an export, and the first part of the path in addresses
+IMAGE_FOLDER = "images"  # the image folder of an export, and the first segment of image paths
 IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
-# Any host, because the address of the service may have changed; a relative address must not be the end of another
+# The host may differ, because services move. A relative address must not be the end of a longer one.
 ANY_HOST, BEGINS = r"https?://[^\s\"'<>()]{1,300}?", r"(?<![\w./~%-])"
 IMAGE_ADDRESS = re.compile(rf"(?:{ANY_HOST}|{BEGINS})/{IMAGE_FOLDER}/({IMAGE_FILE})\b".encode())
 # An address with its host, or a relative one in a standalone export
 EXPORTED_ADDRESS = re.compile(rf"(?P<service>{ANY_HOST}/|{BEGINS})(?P<path>{IMAGE_FOLDER}/{IMAGE_FILE})\b")
-SIZE = re.compile(r"\d+(x\d+)?")  # a size in place of the label of an embedded image
-# {{ '/a.png' | relative_url }}
+SIZE = re.compile(r"\d+(x\d+)?")  # In Obsidian, a size may stand in place of an image's label.
+# Liquid such as {{ '/a.png' | relative_url }}
 LIQUID_FILTER = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
 # A value in params that is the address of an image
 IN_PARAMS = re.compile(rf"[^\n<>\"{{}}|\\]{{1,300}}(?:{'|'.join(map(re.escape, SUFFIXES))}|\.svg)", re.IGNORECASE)
@@ -40,15 +40,15 @@ IMAGE_ERRORS = (OSError, InvalidImage, UnsupportedImage)
 
 
 def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
-    """Return a function that replaces the addresses of images in a text; the new ones are keyed by file name."""
+    """Return a function that replaces image addresses in a text with new `addresses`, which are keyed by file name."""
     return lambda text: IMAGE_ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()
 
 
 class LocalImages:
     """The images in imported folders and beside imported files. Their new addresses begin with `url`.
 
-    Addresses that begin with a slash are looked up in `static`, the root folder of the old site, or else in the folders
-    `tops` unless they have a host. `is_stored` returns whether the service has the image with an id.
+    `static` is the root folder of the old site, for addresses with a host or a leading slash. If it is None, addresses
+    with a leading slash are looked up in the folders `tops`. `is_stored` tells whether the service has an image id.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class LocalImages:
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
         self.refused: dict[str, str] = {}  # reasons by file
-        self._addresses: dict[str, str] = {}  # by file; empty for a refused one
-        self._names: dict[Path, dict[str, list[str]]] = {}  # files by name, below each folder
+        self._addresses: dict[str, str] = {}  # by file; "" if the image was refused
+        self._names: dict[Path, dict[str, list[str]]] = {}  # image files by name, for each top folder
 
     def find(self, address: str, folders: Iterable[Path]) -> str | None:
-        """Return the real path of the file that an address points to, if it is below one of the roots.
+        """Return the real path of the file that an address points to, if the file is below one of the roots.
 
-        A relative address may point into any of these folders.
+        A relative address is looked up in each of `folders`.
         """
         match = ADDRESS_PARTS.match(LIQUID_FILTER.sub(r"\1", address))
         assert match is not None  # An empty pattern matches every text.
@@ -79,13 +79,13 @@ class LocalImages:
         return next(filter(None, map(self._allowed, candidates)), None)
 
     def _allowed(self, path: Path) -> str | None:
-        """Return the real path of a file. Its name may be in another Unicode form: é as one character or two."""
+        """Return the real path of a file below the roots, even if its name uses another Unicode form (NFC or NFD)."""
         forms = (str(path), *(normalize(form, str(path)) for form in ("NFC", "NFD")))
         real = next((os.path.realpath(form) for form in forms if os.path.isfile(form)), "")
         return real if real.startswith(self.roots) else None
 
     def find_by_name(self, name: str, top: Path) -> str | None:
-        """Return the image below a folder whose path ends with this name; None unless there is exactly one."""
+        """Return the only image below `top` whose path ends with `name`; None if there are none or several."""
         if top not in self._names:
             self._names[top] = images_below(top)
         ending = f"/{name.strip().lstrip('/')}".casefold()
@@ -108,7 +108,7 @@ class LocalImages:
 
 
 def _below_root(root: Path, path: str) -> Iterator[Path]:
-    """Yield candidates for a path below a root folder. It may repeat the end of the folder's own path."""
+    """Yield candidates for a path below a root folder. The path may repeat the last folders of the root itself."""
     names, last = [name for name in path.split("/") if name], Path(os.path.abspath(root)).parts[1:]
     for count in range(min(len(names), len(last) + 1)):
         if tuple(names[:count]) == last[len(last) - count :]:
@@ -122,21 +122,21 @@ class ImageStore:
         self.database, self.max_bytes, self.dry_run = database, max_bytes, dry_run
         self.counts = Counter(new=0, known=0, missing=0)
         self._stored: set[str] = set()  # files
-        self._foreseen: dict[str, int] = {}  # bytes of the images that a dry run would store, by id
+        self._foreseen: dict[str, int] = {}  # sizes of the images that a dry run would store, by id
 
     def is_stored(self, image_id: str) -> bool:
         """Return whether an image is stored or, in a dry run, would be by now."""
         return image_id in self._foreseen or images.find_any(self.database, image_id) is not None
 
     def store(self, roots: tuple[str, ...], file: str) -> None:
-        """Store the image in a file below one of the folders `roots`, once. Raises IMAGE_ERRORS, Unavailable."""
+        """Store an image file below one of `roots`, unless done before. Raises IMAGE_ERRORS, Unavailable."""
         if file not in self._stored:
             with open_below(file, roots) as opened:
                 self.add(opened, file)
             self._stored.add(file)
 
     def add(self, file: BinaryIO, name: str, fetched_from: str = "") -> images.StoredImage:
-        """Store the image in an open file, with the address from which it was fetched."""
+        """Store the image in an open file, and remember the address from which it was fetched, if any."""
         image, kept = images.identify(file, name)
         if is_new := not self.is_stored(image.id):
             if image.bytes > self.bytes_left():
@@ -157,10 +157,10 @@ class ImageStore:
 
 @dataclass
 class Placement:
-    """Replaces the addresses of the images in a post; collects their files, and the addresses not found.
+    """Replaces the image addresses in a post, and collects the image files and the addresses that were not found.
 
-    The first of `folders` contains the file of the post, and is below the given folder `top`. `site` precedes relative
-    addresses that are not found; `hosts` counts images on other hosts. Without `images`, none are looked up.
+    The first of `folders` contains the post's file and is below `top`, the imported folder. `site` is the base URL for
+    relative addresses that are not found. `hosts` counts images on other hosts. Without `images`, none are looked up.
     """
 
     images: LocalImages | None
@@ -170,10 +170,10 @@ class Placement:
     folders: Sequence[Path] = ()
     files: dict[str, None] = field(default_factory=dict, init=False)
     missing: dict[str, None] = field(default_factory=dict, init=False)  # addresses
-    is_lost: bool = field(default=False, init=False)  # whether an image is missing from this service
+    is_lost: bool = field(default=False, init=False)  # whether an exported image is missing from this service
 
     def replace(self, fields: dict[str, Any]) -> dict[Note, int | None]:
-        """Replace the addresses in all fields of a post; return notes, some with a line of the content."""
+        """Replace the image addresses in all fields of a post; return notes, with a line of the content if known."""
         notes: dict[Note, int | None] = {}
         if self.images:
             exported = partial(self._exported, self.images)
@@ -200,7 +200,7 @@ class Placement:
         return new_address
 
     def _placed(self, address: str) -> str:
-        """Return the new address of an image, or an absolute one; count its host unless it is this service."""
+        """Return the new address of an image, or its absolute old one; count the host unless it is this service."""
         if new_address := self._stored(address):
             return new_address
         if IS_RELATIVE.match(address):
@@ -211,14 +211,14 @@ class Placement:
         return address
 
     def _absolute(self, address: str) -> str:
-        """Return the URL of an image on the old site; without `site`, the address as it is."""
+        """Return the URL of an image on the old site, or the address unchanged if `site` is unknown."""
         if not self.site or address.startswith("{"):
             return address
         below = "/".join(self.folders[0].parts[len(self.top.parts) :]) if self.top else ""
         return f"{self.site}{address}" if address.startswith("/") else urljoin(f"{self.site}/{below}/", address)
 
     def _in_params(self, value: str) -> str:
-        """Return the new address of an image in params; any other value as it is."""
+        """Return the new address of an image in params; return any other value unchanged."""
         if not IN_PARAMS.fullmatch(value):
             return value
         is_relative = IS_RELATIVE.match(value)
@@ -236,7 +236,7 @@ class Placement:
         return new_address and f"![{text}]({new_address})"
 
     def _exported(self, local: LocalImages, match: re.Match[str]) -> str:
-        """Return the new address of an image whose address an export wrote."""
+        """Return the new address for an image address that an export wrote."""
         path, new_address = match["path"], self._stored(match["path"])
         if not new_address and match["service"] == f"{local.url}/" and not local.is_stored(Path(path).stem):
             self.is_lost = True

@@ -23,13 +23,13 @@ from blogapi.wings.transfer.images import IMAGE_ERRORS
 from blogapi.wings.transfer.items import Failure, Item, Note
 
 BATCH_POSTS = 100  # limit for the posts in a batch
-BATCH_CHARACTERS = 1_000_000  # A batch ends when its posts have more characters.
+BATCH_CHARACTERS = 1_000_000  # a batch ends after the post that exceeds this total
 BY = Author("import")  # author in the history
 
 schema = PostInputSchema()
 
 Checked = Item | list[Failure]  # a valid post, or the reasons why it is invalid
-ImportResult = tuple[str, Checked]  # begins with the outcome of `posts.put`, or "failed"
+ImportResult = tuple[str, Checked]  # the first part is the outcome of `posts.put`, or "failed"
 
 
 def store(database: Database, checked_posts: Iterable[Checked], events: bool) -> Iterator[ImportResult]:
@@ -49,7 +49,7 @@ def predict(database: Database, checked_posts: Iterable[Checked]) -> Iterator[Im
 
 
 def with_former_slugs(reader: Reader, item: Item) -> Item:
-    """Keep the former slugs that the stored post has; leave out those that are taken."""
+    """Add the former slugs of the stored post to those of an item, and leave out slugs that are taken."""
     slug, former, kept = item.fields["slug"], item.fields.get("former_slugs"), []
     if not former:
         return item
@@ -97,7 +97,7 @@ def checked(source: Item | Failure) -> Checked:
 
 
 def with_stored_images(store_image: Callable[[str], None], post: Checked) -> Checked:
-    """Store the images of a valid post, each with `store_image`; return the post, or why that failed."""
+    """Store each image of a valid post with `store_image`. Return the post, or the reason for a failure."""
     if isinstance(post, Item):
         for file in post.images:
             try:

@@ -1,4 +1,4 @@
-"""Find what a post inherits from its path, from data files in its folders and from its site's configuration."""
+"""Find the values that a post inherits from its path, data files in its folders, and its site's configuration."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,19 +14,19 @@ from blogapi.wings.transfer.exclusions import EXCLUDING_FILES, Patterns, exclude
 from blogapi.wings.transfer.folder import DataError, read_data, read_text
 from blogapi.wings.transfer.sites import Site, collections_in, files_in, folders_up_to, mappings, names_in, roots_of
 
-# Names of files that are not published: in Astro, Docusaurus and Jekyll; in Blot; by convention; in Nuxt
+# Names of unpublished files, in order: in Astro, Docusaurus and Jekyll; in Blot; by convention; in Nuxt
 DRAFT_NAME = re.compile(
     r"_.*|\[drafts?\].*|(draft|wip)[-_ ].*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE
 )
 TRANSLATED_INDEX = re.compile(r"_index\.[\w-]+\.md")  # in Hugo and Zola
-LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a value in a script
+LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a plain value in a script
 HARP_DATA = "_data.json"  # contains the front matter of the files beside it, by name
-# Top-level settings of a site that apply to all its posts; others are about the site itself
+# Top-level settings of a site that apply to all its posts. Other settings concern the site itself.
 OF_SITE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
 
 
 def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> Iterator[Inherited]:
-    """Yield what applies to the post in a file, from the nearest source to the most distant."""
+    """Yield the values that apply to the post in a file, from the nearest source to the most distant."""
     yield from _of_names(path, bound, site)
     for file in files_in(path.parent, [name.format(path.stem) for name in ANY.post_data_files]):
         yield from _read(file, roots_of(bound))
@@ -48,7 +48,7 @@ def is_settings(file: Path) -> bool:
 
 
 def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
-    """Yield what the names of a file and its folders say."""
+    """Yield reasons to hide a post in the names of its file and folders."""
     if DRAFT_NAME.fullmatch(path.stem):
         yield Inherited("its name", why=shown(f"its name: {path.name}"))
     if site.program.hides_underscore_folders and site.values is not None:
@@ -60,7 +60,7 @@ def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
 
 @cache
 def _of_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
-    """Return the values in the data files of a folder, whichever program reads them."""
+    """Return the values in the data files of a folder, whichever program they belong to."""
     entries = names_in(folder)
     if entries is None:
         return (_unreadable(folder),)
@@ -74,7 +74,7 @@ def _unreadable(file: Path) -> Inherited:
 
 
 def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
-    """Yield the values in a data file; of a script, only the plain ones."""
+    """Yield the values in a data file. Of a script, yield only plain values."""
     try:
         if file.suffix[1:] in SCRIPTS:
             yield Inherited(file.name, _literals(read_text(file, roots)))
@@ -83,7 +83,7 @@ def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
             read, _ = (read_toml if delimiter == b"+++" else read_yaml)(text)
             values = {name.lower(): value for name, value in read.items()}
             cascade = mappings(values.pop("cascade", None))
-            values.pop("render", None)  # In Zola, this is about the page of the section.
+            values.pop("render", None)  # In Zola, this concerns only the section's own page.
             yield Inherited(file.name, values, is_default=False)
             yield from (Inherited(file.name, part) for part in cascade)
         else:
@@ -99,13 +99,13 @@ def _literals(script: str) -> dict[str, str]:
 
 
 def values_of_file(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values for a file in the data of its folder, as in Harp. Raises DataError."""
+    """Return the values for a file in the data file of its folder (Harp). Raises DataError."""
     data = [read_data(file, roots).get(path.stem.lower()) for file in files_in(path.parent, [HARP_DATA])]
     return next(iter(mappings(data)), {})
 
 
 def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
-    """Yield what the configuration of a site says about its posts."""
+    """Yield the values in the configuration of a site that apply to its posts."""
     if not site.config:
         return
     name, values = site.config.name, site.values
@@ -128,7 +128,7 @@ def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
 
 
 def _is_target(target: Mapping[str, Any], parts: tuple[str, ...]) -> bool:
-    """Return whether a target of Hugo, or a scope of Jekyll, may include a file."""
+    """Return whether a Hugo target or a Jekyll scope may include a file."""
     kind, of_type = str(target.get("kind") or "page"), str(target.get("type") or "posts").lower()
     if not ("page" in kind or "*" in kind):
         return False

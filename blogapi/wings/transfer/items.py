@@ -1,4 +1,4 @@
-"""What an import reads: items to store, posts in exports, failures, and what it leaves out."""
+"""The results of reading: items to store, posts in exports, failures, and files that are left out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import MarkdownError, shown
 
-# The first line that a note is about, if known, and sometimes the names of values
+# The first line to which a note applies, if known, and the names of the values, if any
 NoteDetails = int | tuple[int | None, str] | None
 
 # Parts of the notes
@@ -28,7 +28,7 @@ class Note(StrEnum):
 
     HIDDEN = "hidden", "Kept as drafts:", "something hides them; publish those that may be read"
     NOT_PUBLISHED = "not published", "Drafts with a date:", "nothing says they were public; --publish publishes them"
-    NO_INDEX = "no index", "Hidden from search engines:", "the new site has to say so, too"
+    NO_INDEX = "no index", "Hidden from search engines:", "the new site has to tell them again"
     OTHER_DATES = "other dates", "Drafts without a date:", "--date-from NAME takes such a name for the date"
     NO_DATES = "no dates", PUBLISHED_NOW, "no date was recognized; use `date`"
     NO_DATES_IN_EXPORTS = "no dates in exports", PUBLISHED_NOW, "the export has no date for them"
@@ -52,7 +52,7 @@ class Note(StrEnum):
     HTML = "HTML", "HTML in", "it stays HTML"
     SCRIPTS = "scripts", "Scripts or forms in", "they stay; whether they work is up to the site"
     FORMER_SLUGS = "former slugs", "Former slugs dropped from", "others have or had them, or there are more than 20"
-    TIME_ZONES = "time zones", "Times read as BLOGAPI_TIMEZONE in", "the site's configuration is invalid, or its zone"
+    TIME_ZONES = "time zones", "Times read as BLOGAPI_TIMEZONE in", "the site's configuration or time zone is invalid"
     OTHER_SLUGS = "other slugs", "Slugs changed in", "--redirects FILE lists the old ones"
     OLD_ADDRESSES = "old addresses", "Old addresses of", "--redirects FILE lists them"
     SHARED_ADDRESSES = "shared addresses", "Shared old addresses in", "--redirects FILE lists each once"
@@ -85,14 +85,14 @@ class Item:
     images: tuple[str, ...] = ()  # files of the images in the post
     missing: tuple[str, ...] = ()  # addresses of images that were not found
     zone: tzinfo = field(default=UTC, compare=False)  # time zone of its site
-    slug_prefix: str = field(default="", compare=False)  # the first prefix to try: its language or folder
+    slug_prefix: str = field(default="", compare=False)  # the first slug prefix to try: language or folder
 
 
 class LeftOut(NamedTuple):
     """A file, folder or part of an export that is left out."""
 
     kind: str  # a noun; the report counts what is left out by kind
-    path: str = ""  # if a report names it
+    path: str = ""  # set if the report lists the path
 
 
 @dataclass
@@ -100,15 +100,15 @@ class ExportedPost:
     """A post or page in an export."""
 
     id: str
-    # Fields of a post as in JSON, with `html` in place of `content`. Empty ones, and empty params, do not count.
+    # Fields of a post as in JSON, with `html` in place of `content`. Empty fields and params are ignored.
     fields: dict[str, Any]
     kind: str = "post"  # or "page"
     created_at: str = ""  # RFC 3339; if empty, the date of publication
     date_text: str = ""  # the date of publication, as written
     paths: tuple[str, ...] = ()  # its addresses, the current one first
-    values: Mapping[str, Any] = field(default_factory=dict)  # whatever may say that it was hidden
+    values: Mapping[str, Any] = field(default_factory=dict)  # values that may show that it was hidden
     comments: int = 0
-    has_missing_blocks: bool = False  # whether the export lacks reusable blocks that it contains
+    has_missing_blocks: bool = False  # whether it uses reusable blocks that the export lacks
     file: str = ""  # separate HTML file, if any
     error: str = ""  # why it cannot be read
 

@@ -23,7 +23,7 @@ LANGUAGE_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
 TAG_IN_NAME = re.compile(r"\[(?!drafts?\])([^\[\]]+)\]", re.IGNORECASE)
 TAGS_IN_NAME = re.compile(rf"(?:{TAG_IN_NAME.pattern}[ ]*)+(?=.)", re.IGNORECASE)
 MIDNIGHT = time_of_day()
-MAX_TITLE_TEXT = 2000  # A title is looked for in this many characters.
+MAX_TITLE_TEXT = 2000  # search for a title in at most this many characters
 # Parts of a text that cannot be its title: code, HTML, images, imports, delimiters of blocks
 NOT_TITLE = re.compile(
     r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|<[^<>]*>|!\[[^\]]{0,300}\]\([^)]{0,300}\)"
@@ -43,9 +43,9 @@ DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", 
 def name_and_date(
     path: Path, folders: tuple[str, ...], address: str, program: Program, zone: tzinfo
 ) -> tuple[str, str]:
-    """Return the name of a file without a leading date, and when the day in its path or address begins.
+    """Return the name of a file without a leading date, and the start of the day in its path or address, or "".
 
-    `index.md` has the name of its folder.
+    `index.md` gets the name of its folder.
     """
     stem, dot, language = path.stem.partition(".")
     is_index = stem in program.index_names
@@ -68,13 +68,13 @@ def language_of(path: Path, values: Mapping[str, Any]) -> str:
 
 
 def title_of(text: str, name: str) -> tuple[str, Note]:
-    """Return a title for a post without one, from its text or else its name, and a note that says which."""
+    """Make a title from the text of a post or, failing that, its name; return it with a note that says which."""
     title = title_from_text(text)
     return (title, Note.TITLES) if title else (title_from_name(name), Note.TITLES_FROM_NAMES)
 
 
 def title_from_name(name: str) -> str:
-    """Make a title from the name of a file. A date, or a name with spaces (Obsidian), stays as it is."""
+    """Make a title from the name of a file. Keep a date, and a name with spaces (Obsidian), as it is."""
     if any(map(str.isspace, name)) or rfc3339_or_empty(name):
         return name
     words = re.sub("[-_]+", " ", name).strip() or name
@@ -95,9 +95,9 @@ def title_from_text(content: str) -> str:
 
 
 def infer(item: Item, path: Path, folders: tuple[str, ...], top: str, address: str, publish: bool) -> str:
-    """Infer the fields that front matter leaves out; return the name of the file without a leading date.
+    """Infer the fields missing from front matter; return the name of the file without a leading date.
 
-    `top` is the name of the given folder. A date publishes a post only with `publish`.
+    `top` is the name of the imported folder. A date publishes a post without a status only if `publish` is true.
     """
     file, fields, program = item.file, item.fields, item.file.program
     if program.names_have_tags and (match := TAGS_IN_NAME.match(path.stem)):
@@ -122,7 +122,7 @@ def infer(item: Item, path: Path, folders: tuple[str, ...], top: str, address: s
 
 
 def _add_time(fields: dict[str, Any], time: Any, zone: tzinfo) -> None:
-    """Add a time of day to the date of a post, because PieCrust keeps them apart."""
+    """Add a time of day to the date of a post, because PieCrust stores them separately."""
     if isinstance(time, str) and "published_at" in fields:
         local = datetime_of(fields["published_at"]).astimezone(zone)
         if local.time() == MIDNIGHT:
@@ -154,9 +154,9 @@ class SpoolEntry(NamedTuple):
 
 
 def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
-    """Give posts that share a slug more and more specific ones from `_slugs`, until all differ or none is left.
+    """Give posts that share a slug increasingly specific slugs from `_slugs`, until all differ or `_slugs` ends.
 
-    Posts that still share one keep their own. So does a post that alone has its slug in front matter.
+    Posts that still share a slug then keep their own. A slug that only one post has in front matter also stays.
     """
     claims = Counter(entry.slug for entry in entries if entry.is_given)
     fixed = [
@@ -176,12 +176,12 @@ def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
 
 
 def possible_slugs(entry: SpoolEntry) -> list[str]:
-    """Return the slugs that a post may get: its own, then more and more specific ones."""
+    """Return the slugs that a post may get: its own, then increasingly specific ones."""
     return [*dict.fromkeys(_slugs(entry))]
 
 
 def _slugs(entry: SpoolEntry) -> list[str]:
-    """Return the slug of a post after different prefixes: its language, more and more folders, the day and these."""
+    """Return the slug of a post with the prefixes to try: none, language, folders, day, and day with folders."""
     above = [entry.parents[-depth:] for depth in range(1, len(entry.parents) + 1)]
     days = [(entry.day, *folders) for folders in ((), *above)] if entry.day not in ("", NO_DATE) else []
     fronts = [(), (entry.slug_prefix,), *above, *days]
@@ -189,12 +189,12 @@ def _slugs(entry: SpoolEntry) -> list[str]:
 
 
 def valid_slug(text: str) -> str:
-    """Return a valid slug as it is; make one from any other text."""
+    """Return the text if it is a valid slug, else a slug made from it."""
     return text if is_slug(text) else slug_of(text)
 
 
 class TakenAddresses:
-    """The slugs and old addresses of the imported posts. Each belongs to one post."""
+    """The slugs and old addresses of the imported posts. Each belongs to a single post."""
 
     def __init__(self, slugs: Iterable[str]):
         self.slugs = {*slugs}
@@ -202,15 +202,15 @@ class TakenAddresses:
         self.sources: dict[str, str] = {}  # names of files by slug
 
     def assign(self, item: Item, slug: str) -> Item | Failure:
-        """Return an item with its final slug, and without the former slugs and addresses of other posts."""
+        """Return an item with its final slug, without former slugs and addresses that belong to other posts."""
         fields, notes, old_paths, line_of = item.fields, item.notes, item.old_paths, item.file.line_of
         if slug in self.sources:
-            reason = f"{self.sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
+            reason = f"{self.sources[slug]} also has the slug {slug}: write another `slug` into one of them"
             return Failure(item.source, line_of("slug"), reason)
         self.sources[slug] = item.source
         if slug != fields["slug"]:
             notes[Note.OTHER_SLUGS] = line_of("slug")
-            if slug != valid_slug(fields["slug"]):  # Other posts have the same.
+            if slug != valid_slug(fields["slug"]):  # changed because other posts have the same slug
                 old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
         if former := dict.fromkeys(fields.get("former_slugs", ())):
             fields["former_slugs"] = [old_slug for old_slug in former if old_slug not in self.slugs][:MAX_FORMER_SLUGS]
@@ -229,18 +229,18 @@ def _address(path: str) -> str:
 
 
 def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the paths of a post, and its older ones, in the front matter of another program."""
+    """Return the current and the older paths of a post from the front matter of another program."""
     values = {name.lower(): value for name, value in others.items()}
     paths = [path for name in PERMALINK_NAMES if (path := path_of(values.get(name)))]
     aliases: list[str] = []
     for value in map(values.get, ALIAS_NAMES):
         alias_paths = map(path_of, value if isinstance(value, list) else [value])
-        aliases += [path for path in alias_paths if "/" in path]  # Obsidian's aliases are names.
+        aliases += [path for path in alias_paths if "/" in path]  # Obsidian's aliases are names, not paths.
     return paths, aliases
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """Return the folder and the last segment of an address, without an extension and `index`."""
+    """Return the folder and the last segment of an address, without its extension or `index`."""
     path = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/")
     folder, _, name = path.rpartition("/")
     return folder, name
@@ -253,7 +253,7 @@ def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
 
 
 def path_of(value: Any) -> str:
-    """Return the path of an address; "" for a pattern, or the name of one."""
+    """Return the path of an address; "" for a permalink pattern or the name of a pattern."""
     if not isinstance(value, str) or value in (*STYLES, "false", "true", "null", "~") or "{" in value:
         return ""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
@@ -261,7 +261,7 @@ def path_of(value: Any) -> str:
 
 
 def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
-    """Return the address of a file in these folders of a site. In Hugo, the folders below `content` count instead."""
+    """Return the address of a file in these folders of a site, or in its folders below Hugo's `content`."""
     parts = path.absolute().parts[:-1]
     if "content" in parts:
         folders = parts[len(parts) - parts[::-1].index("content") :]

@@ -1,4 +1,4 @@
-"""Read the posts in exports of Ghost (JSON), Medium and Substack (folders of HTML files)."""
+"""Read the posts in Ghost exports (JSON), and in Medium and Substack exports (folders of HTML files)."""
 
 import csv
 import re
@@ -21,10 +21,10 @@ from blogapi.wings.transfer.feeds import read_json_feed
 from blogapi.wings.transfer.folder import load_json, open_below, real_folders
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
-MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
+MAX_EXPORT_BYTES = 128 * 1024 * 1024  # limit for a Ghost export, which is parsed as a whole
 SITE = "__GHOST_URL__"  # Ghost's placeholder for the address of the site
 COVER_NAMES = ("feature_image_alt", "feature_image_caption")
-# Values that only the templates of a site use
+# Values that only a site's templates use
 TEMPLATE_NAMES = ("canonical_url", "meta_title", "meta_description", "visibility", *COVER_NAMES)
 # How text begins in Ghost's formats other than HTML
 TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
@@ -34,7 +34,7 @@ Names = dict[Any, list[str]]  # names of tags or authors, by the id of the post
 
 
 def read_ghost(path: Path) -> Iterator[ExportedPost | LeftOut]:
-    """Yield the posts of an export of Ghost, or of a JSON Feed. Raises MarkdownError."""
+    """Yield the posts in a Ghost export or a JSON Feed. Raises MarkdownError."""
     if path.stat().st_size > MAX_EXPORT_BYTES:
         raise MarkdownError(f"must have at most {MAX_EXPORT_BYTES // 1024**2} MiB")
     try:
@@ -71,20 +71,20 @@ def _post(row: Row, kind: str, meta: dict[Any, Row], tags: Names, authors: Names
 
 
 def _tags(data: Row) -> Names:
-    """Return the names of each post's tags, without those that Ghost calls internal."""
+    """Return the names of each post's tags, without Ghost's internal tags."""
     names = {tag["id"]: tag["name"] for tag in data.get("tags", []) if tag.get("visibility") != "internal"}
     return _names_of_posts(names, "tag_id", data.get("posts_tags", []))
 
 
 def _authors(data: Row) -> Names:
-    """Return the names of each post's authors. In Ghost 1, there is one, `author_id`."""
+    """Return the names of each post's authors. In Ghost 1, a post has a single `author_id`."""
     names = {user["id"]: user.get("name") for user in data.get("users", [])}
     own = [{"post_id": row.get("id"), "author_id": row.get("author_id"), "sort_order": inf} for row in data["posts"]]
     return _names_of_posts(names, "author_id", [*data.get("posts_authors", []), *own])
 
 
 def _names_of_posts(names: dict[Any, str], key: str, links: list[Row]) -> Names:
-    """Return the names linked to each post, in order."""
+    """Return the names linked to each post, by `sort_order`."""
     names_of_posts: Names = {}
     for link in sorted(links, key=lambda link: link.get("sort_order") or 0):
         of_post = names_of_posts.setdefault(link["post_id"], [])
@@ -136,7 +136,7 @@ def _time(value: Any) -> str:
     if not isinstance(value, int):
         return rfc3339_or_empty(value or "")
     try:
-        return rfc3339(value / 1000)  # Ghost 0: milliseconds
+        return rfc3339(value / 1000)  # Ghost 0 wrote milliseconds
     except (ValueError, OverflowError, OSError):
         return ""
 
@@ -145,7 +145,7 @@ MEDIUM_FILE = re.compile(r"(draft|\d{4}-\d\d-\d\d)_(.*)-([0-9a-f]{8,12}|-+[0-9a-
 
 
 def read_medium(path: Path) -> Iterator[ExportedPost]:
-    """Yield the post in a file of Medium's export. Raises MarkdownError."""
+    """Yield the post in a file of a Medium export. Raises MarkdownError."""
     match = MEDIUM_FILE.fullmatch(path.name)
     with path.open("rb") as file:
         html = file.read(MAX_FILE_BYTES).decode(errors="replace")
@@ -160,9 +160,9 @@ def read_medium(path: Path) -> Iterator[ExportedPost]:
 def _medium_post(match: re.Match[str], entry: Element, body: Element) -> ExportedPost:
     title = _text(entry.select_one(".p-name")) or match[2].strip("-")
     heading, values = body.select_one("h1, h2, h3, h4"), {}
-    if heading and _text(heading) == title:  # The title is repeated in the text.
+    if heading and _text(heading) == title:  # Medium repeats the title in the text.
         heading.decompose()
-    elif _text(body).startswith(title.rstrip("…")):  # The title of a response is the beginning of its text.
+    elif _text(body).startswith(title.rstrip("…")):  # A response has the beginning of its text as a title.
         values = {"status": "response"}
     time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
     date_text = time.attr("datetime") or "" if time else ""
@@ -188,7 +188,7 @@ SUBSTACK_COLUMNS = {"post_id", "post_date", "is_published", "title"}
 
 
 def read_substack(path: Path) -> Iterator[ExportedPost | LeftOut]:
-    """Yield the posts of Substack's export. Raises MarkdownError."""
+    """Yield the posts in a Substack export. Raises MarkdownError."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, restval="")

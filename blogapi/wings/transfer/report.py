@@ -1,4 +1,4 @@
-"""Report what an import did, what it left out, and what remains to be done."""
+"""Report the results of an import, the files it left out, and the work that remains for the user."""
 
 import re
 import sys
@@ -17,10 +17,10 @@ from blogapi.wings.transfer.items import Item, Note
 from blogapi.wings.transfer.sources import Sources
 
 EXAMPLES = 3
-LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes that list every post and the reason
-UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates, except those for bytes in file names
+LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes whose posts are all listed, with the reasons
+UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates, except those that represent undecodable bytes
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
-# What the summary calls these outcomes; scripts read it
+# The names of outcomes in the summary, which scripts parse
 SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
 
 
@@ -37,7 +37,7 @@ class Report:
         self.params: Counter[str] = Counter()  # by name
         self.places: defaultdict[Note, list[str]] = defaultdict(list)  # files and lines
         if redirects and not dry_run:
-            redirects.write("")  # Open the file now: an error must come before anything is stored.
+            redirects.write("")  # Opens the file, so that an error occurs before anything is stored.
 
     def print_all(self, results: Iterable[ImportResult], sources: Sources) -> int:
         """Add the results, then print the report, even after an interruption. Return the exit status."""
@@ -126,18 +126,18 @@ def settings_of(sources: Sources) -> Iterator[str]:
 
 
 def examples(names: Sequence[str], limit: int = EXAMPLES) -> str:
-    """Return a list of the first few names."""
+    """Join the first few names with commas."""
     return ", ".join((*names[:limit], *(["…"] if len(names) > limit else [])))
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with a noun. Its first word becomes plural."""
+    """Return a count with a noun, whose first word becomes plural if necessary."""
     first, *others = noun.split(" ")
     return " ".join([str(count), first if count == 1 or first.endswith("s") else f"{first}s", *others])
 
 
 def listed(counts: Mapping[str, int]) -> str:
-    """Return counts of nouns as a list in a sentence."""
+    """Return counted nouns as a list for a sentence, such as `2 pages and 1 comment`."""
     *others, last = [plural(count, noun) for noun, count in counts.items()]
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -153,7 +153,7 @@ def refused_images(sources: Sources) -> Iterator[str]:
 
 
 def redirects_of(item: Item) -> list[str]:
-    """Return a line for each old address of a post that differs from its slug; bytes that are not UTF-8 stay."""
+    """Return a redirect for each old address of a post that differs from its slug. Keep bytes that are not UTF-8."""
     slug, bytes_kept = item.fields["slug"], "surrogateescape"
     paths = (unquote(UNPAIRED.sub("\ufffd", path), errors=bytes_kept) for path in item.old_paths)
     quoted = dict.fromkeys(quote(path, errors=bytes_kept).lstrip("/") for path in paths)

@@ -1,4 +1,4 @@
-"""The old sites of imported posts: their programs and configurations, and the addresses that they gave posts."""
+"""The old sites of imported posts: their programs, configurations, and the addresses of their posts."""
 
 import os
 import re
@@ -17,11 +17,11 @@ from blogapi.wings.markdown.programs import ANY, PROGRAMS, STYLES, Program
 from blogapi.wings.transfer.folder import DataError, exists, read_data, read_text, real_folders
 from blogapi.wings.transfer.names import NO_DATE
 
-# Often given in place of their site, whose configuration is in a folder above
+# Folders often imported instead of the whole site, whose configuration is in a folder above them
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
 ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(\{[^{}]{0,3000}\}|.*))", re.MULTILINE)
 CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
-PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # count only below one of SITE_PARTS
+PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # treated likewise, but only below one of SITE_PARTS
 
 
 class Site(NamedTuple):
@@ -44,9 +44,9 @@ class Site(NamedTuple):
         return path.with_name(name + path.suffix) if name and language.lower() in self.languages else path
 
     def address_of(self, file: MarkdownFile, folder: Path, name: str, pattern: str, now: str) -> str:
-        """Return the address of a published post by its own permalink pattern or else the given one; else "".
+        """Return the old address of a post, or "" if `pattern` is empty or the post was not public at `now`.
 
-        `name` is the name of its file without date and extension.
+        A pattern in its front matter takes precedence. `name` is its file name without the date and the extension.
         """
         if not pattern or file.fields.get("status") != "published" or file.fields.get("published_at", NO_DATE) > now:
             return ""
@@ -67,7 +67,7 @@ class Site(NamedTuple):
 
 
 def bound_of(top: Path) -> Path:
-    """Return the given folder, or that of its site: the highest one whose configuration counts."""
+    """Return the top folder whose configuration counts: the imported folder, or the site that it is a part of."""
     top = Path(os.path.abspath(top))
     while top.name in SITE_PARTS or (top.name in PARTS_BELOW_PARTS and top.parent.name in SITE_PARTS):
         top = top.parent
@@ -82,15 +82,15 @@ def roots_of(bound: Path) -> tuple[str, ...]:
 
 @cache
 def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
-    """Return the site whose configuration is in a folder or above, up to `bound`. The default time zone is `zone`."""
-    unread, notes = "", None  # A folder of notes may be part of another program's site.
+    """Return the site whose configuration is in a folder or above, up to `bound`. `zone` is the default time zone."""
+    unread, notes = "", None  # A site of notes may be part of another program's site, so look further up.
     for parent in folders_up_to(bound, folder):
         for config in files_in(parent, CONFIG_FILES):
             try:
                 values = _read(config, roots_of(bound))
             except DataError as error:
                 unread = unread or f"{config} ({error})"
-                if config.stem in ("_config", "hugo"):  # No other program has such a file.
+                if config.stem in ("_config", "hugo"):  # No unrelated program has such a file.
                     program = next(program for program in reversed(PROGRAMS) if config.name in program.config_files)
                     return Site(program, zone, "", program.permalink_pattern, parent, config, None, True, unread)
                 continue
@@ -139,7 +139,7 @@ def _pattern_of(program: Program, values: Mapping[str, Any]) -> str:
 
 
 def _languages(program: Program, folder: Path, values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield English, the default, and the languages in a configuration and in files beside it."""
+    """Yield `en` (the default), and the language codes in a configuration and in the files beside it."""
     if program.languages:
         settings = ["en", *(values.get(name) for name in program.languages)]
         for file in files_in(folder, program.language_files):
@@ -151,7 +151,7 @@ def _languages(program: Program, folder: Path, values: Mapping[str, Any]) -> Ite
 
 
 def _read(config: Path, roots: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return the values in a configuration or, as text, those assigned at the top of a script. Raises DataError."""
+    """Return the values in a configuration. From a script, read top-level assignments as text. Raises DataError."""
     if config.suffix in (".json", ".toml", ".yaml", ".yml"):
         return read_data(config, roots)
     return {match[1].lower(): match[3] or match[4] or "" for match in ASSIGNED.finditer(read_text(config, roots))}
@@ -163,12 +163,12 @@ def folders_up_to(bound: Path, folder: Path) -> Iterator[Path]:
 
 
 def mappings(value: Any) -> list[dict[str, Any]]:
-    """Return a mapping, or the mappings in a list, as a list."""
+    """Return the mappings in a list, or a list of a single mapping. Any other value is ignored."""
     return [element for element in (value if isinstance(value, list) else [value]) if isinstance(element, dict)]
 
 
 def collections_in(values: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the options of Jekyll's collections, by name. A configuration may list only the names."""
+    """Return the options of Jekyll's collections, by name; no options if the configuration lists only names."""
     collections = values.get("collections")
     if isinstance(collections, list):
         return {str(name): {} for name in collections}
@@ -186,14 +186,14 @@ def names_in(folder: Path) -> frozenset[str] | None:
 
 
 def files_in(folder: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Yield those of the files that a folder contains; all of them if it cannot be read."""
+    """Yield the paths of those files that a folder contains, or of all of them if the folder cannot be read."""
     entries = names_in(folder)
     for name in names if entries is None else (name for name in names if name.partition("/")[0] in entries):
         if exists(path := folder / name):
             yield path
 
 
-# Placeholders for a part of the date, with its code in `strftime`
+# Placeholders for parts of the date, with their `strftime` codes
 DATE_PARTS = {
     **{"year": "%Y", "short_year": "%y", "month": "%m", "short_month": "%b", "long_month": "%B", "day": "%d"},
     **{"y_day": "%j", "w_year": "%G", "week": "%V", "w_day": "%u", "short_day": "%a", "long_day": "%A"},
@@ -207,14 +207,14 @@ UNKNOWN_PLACEHOLDER = re.compile(":[a-z]")
 
 
 def is_pattern(text: Any) -> bool:
-    """Return whether a value is the name of a style, or a pattern with known placeholders only."""
+    """Return whether a value is the name of a style, or a pattern whose placeholders are all known."""
     return isinstance(text, str) and (
         text in STYLES or bool(PLACEHOLDER.search(text) and not UNKNOWN_PLACEHOLDER.search(PLACEHOLDER.sub("", text)))
     )
 
 
 def _filled(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
-    """Return the address of a post by a pattern."""
+    """Return the address that a pattern gives a post."""
     parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
     parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
     parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))

@@ -1,4 +1,4 @@
-"""Read the posts in folders of Markdown files and in exports, sorted by date, ready to be stored."""
+"""Read the posts in Markdown folders and in exports, and prepare them for storage in order of their dates."""
 
 import hashlib
 import json
@@ -31,23 +31,23 @@ from blogapi.wings.transfer.names import SpoolEntry, TakenAddresses, valid_slug,
 from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 
 OUR_FILES = ".blogapi"  # prefix of the state files of a push or a pull
-# Build output and dependencies, left out like hidden folders
+# Folders of build output and dependencies, which are skipped in the same way as hidden folders
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 TEMPLATES = "archetypes"  # Hugo's folder of templates for new posts
-SECTION_INDEX = "_index"  # the page of a section in Hugo and Zola
+SECTION_INDEX = "_index"  # in Hugo and Zola, the page that introduces a section
 
 
 def files_below(
     top: Path, roots: tuple[str, ...], skip: Callable[[Path], str], with_exports: bool
 ) -> Iterator[Path | LeftOut | Failure]:
-    """Yield the files to read below a folder, folder by folder and sorted by name, and what is left out.
+    """Yield the files to read below a folder, sorted by name in each folder, and a LeftOut or Failure for the others.
 
-    `skip` returns the kind of a Markdown file to leave out, else "". A link is read if its file is below `roots`.
+    `skip` returns the kind of a Markdown file to leave out, or "". A link is read only if it points below `roots`.
     """
     folders = [top]
     for folder in folders:
         try:
-            os.stat(f"{folder}/.")  # From Python 3.14 on, is_dir() hides a missing permission.
+            os.stat(f"{folder}/.")  # raises PermissionError, which is_dir() hides since Python 3.14
             entries = sorted((not path.is_dir(), path) for path in folder.iterdir())  # folders first
         except OSError as error:
             yield Failure.of(folder, error)
@@ -62,7 +62,7 @@ def files_below(
 
 
 def why_not_entered(folder: Path) -> str:
-    """Return the kind of a folder to leave out; "" for any other."""
+    """Return the kind of a folder that is left out, or "" for a folder to read."""
     if folder.name.startswith("."):
         return "folder beginning with a dot"
     if folder.name in NOT_ENTERED or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
@@ -91,7 +91,7 @@ def _file(
 
 
 MAX_ADVISED = 100  # advice is based on at most this many files of each kind
-# The beginning of members-only text, in WordPress and Ghost
+# Markers before members-only text in WordPress and Ghost
 PAYWALL = re.compile(
     r"<!-- ?(?:wp:)?[\w/-]*(?:premium-content|paywall|members?-only|restrict|subscriber)[\w/-]*"
     r"|\[(?:[\w-]*(?:restrict|member|paywall|premium|subscriber|protected)[\w-]*|private|hide)\b[^\]\n]{0,40}",
@@ -102,40 +102,40 @@ MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, "_posts", "posts", "content", "sour
 
 @dataclass(eq=False)
 class Sources:
-    """The posts in files and folders, each an Item or Failure, sorted by date. Those without a date come last.
+    """The posts in files and folders, as Items and Failures sorted by date. Posts without a date come last.
 
-    All are read at once and kept in the file `spool`: their number and slugs are known before the first is yielded, and
-    memory does not grow with their contents.
+    All posts are read first and kept in the file `spool`. Their number and slugs are therefore known before the first
+    post is yielded, and memory use does not grow with their content.
     """
 
     paths: Sequence[Path]
     spool: IO
     now: float  # Unix time
     pages: bool = False  # whether to read the pages in exports
-    site: str | None = None  # precedes relative addresses of images that are not found
+    site: str | None = None  # base URL for relative addresses of images that are not found
     images: LocalImages | None = None
-    publish: bool = False  # whether a date also publishes a post of an unknown program
+    publish: bool = False  # whether to publish dated posts even if their program is unknown
     drop: Collection[str] = ()  # names to leave out of params
     permalink: str = ""  # pattern of the posts' old addresses
-    post_url: str = ""  # pattern of their current addresses
-    date_from: str = ""  # the name in front matter that dates posts without a date
-    zone: tzinfo = UTC  # time zone for times without an offset, unless the site's configuration names another
-    skip: Callable[[Path], str] = lambda path: ""  # returns the kind of a Markdown file to leave out, else ""
-    is_movable: bool = False  # whether slugs depend on neither the place of the folder nor other files
+    post_url: str = ""  # pattern of the posts' current addresses
+    date_from: str = ""  # front matter name to use as the date of posts without one
+    zone: tzinfo = UTC  # time zone for times without an offset, unless the site's configuration sets another
+    skip: Callable[[Path], str] = lambda path: ""  # returns the kind of a Markdown file to leave out, or ""
+    is_movable: bool = False  # whether slugs stay the same if the folder moves or other files change
     check: Callable[[bytes], None] = lambda data: None  # raises MarkdownError for bytes that are not a post
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # hash of each Markdown file, by its path
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # counts by kind
     # Files and folders that are not read, by kind
     unread: dict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)
-    recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and the files that showed them
-    unread_settings: dict[str, None] = field(default_factory=dict, init=False)  # configurations, and why
-    hosts: Counter[str] = field(default_factory=Counter, init=False)  # images on other hosts, by host
+    recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and how each was recognized
+    unread_settings: dict[str, None] = field(default_factory=dict, init=False)  # unread configurations, and why
+    hosts: Counter[str] = field(default_factory=Counter, init=False)  # number of images on each other host
 
     def __post_init__(self) -> None:
         self.roots = real_folders(self.paths)
         self.files: set[str] = set()
         self.real_folder = cache(os.path.realpath)
-        self.taken: set[str] = set()  # real paths of files that were read beside posts
+        self.taken: set[str] = set()  # real paths of other files that posts use, such as images
         entries = [self._spool(item) for path in self.paths for item in self._find(path)]
         self.unread = {kind: left for kind, files in self.unread.items() if (left := self._not_taken(files))}
         distinct = entries if self.is_movable else with_distinct_slugs(entries)
@@ -149,7 +149,7 @@ class Sources:
         for entry in self.entries:
             self.spool.seek(entry.offset)
             item = pickle.load(self.spool)
-            taken = TakenAddresses([entry.slug]) if self.is_movable else taken  # A push decides on slugs.
+            taken = TakenAddresses([entry.slug]) if self.is_movable else taken  # A push chooses slugs itself.
             yield taken.assign(item, entry.slug) if isinstance(item, Item) else item
 
     def _not_taken(self, files: list[str]) -> list[str]:
@@ -176,14 +176,14 @@ class Sources:
                 self.left_out[result.kind] += 1
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
-        """Read a file in one of the folders `roots`, only once if several paths lead to it."""
+        """Read a file in one of the folders `roots`, unless it was already read through another path."""
         is_link = path.is_symlink()
         resolved = os.path.realpath(path) if is_link else os.path.join(self.real_folder(path.parent), path.name)
         if resolved in self.files:
             return
         self.files.add(resolved)
         try:
-            if path.exists() and not (path.is_file() and path.suffix.lower() in READABLE):  # A pipe might never end.
+            if path.exists() and not (path.is_file() and path.suffix.lower() in READABLE):  # A pipe might not end.
                 raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(READABLE)}")
             if path.suffix.lower() in READERS:
                 yield from self._read_export(path)
@@ -199,7 +199,7 @@ class Sources:
         except (OSError, MarkdownError) as error:
             way = advice_on(path) if str(error).startswith(NOT_AN_EXPORT) else ""
             is_helpful = way and not way.endswith(BY_PATH)
-            yield Failure.of(path, MarkdownError(f"not read, as this is {way}") if is_helpful else error)
+            yield Failure.of(path, MarkdownError(f"not read, because this is {way}") if is_helpful else error)
 
     def advice(self) -> Iterator[str]:
         """Yield advice on the files that were not read, once for each format."""
@@ -222,7 +222,7 @@ class Sources:
                 yield self._item_of_export(path, post)
 
     def item_of(self, data: bytes, path: Path, top: Path) -> Item | None:
-        """Return the post in a Markdown file below `top`; None if it is in the trash. Raises MarkdownError."""
+        """Return the post in a Markdown file below `top`; None if its status is `trash`. Raises MarkdownError."""
         place, bound = Path(os.path.abspath(path)), bound_of(top)
         site = site_of(place.parent, bound, self.zone)
         self.recognized |= {site.recognized: None} if site.recognized else {}
@@ -245,11 +245,11 @@ class Sources:
         return item
 
     def _with_meta(self, data: bytes, path: Path) -> bytes:
-        """Return the bytes of a file after the headers in the file beside it, as in Nikola and Harp."""
+        """Return the bytes of a file, preceded by the headers in a file beside it, if any (Nikola and Harp)."""
         if data.startswith((b"---", b"+++", b"..")):
             return data
         beside, roots = path.with_suffix(".meta"), self.roots or real_folders([path.parent])
-        if os.path.isfile(beside):  # Its name may be too long.
+        if os.path.isfile(beside):  # False, not an error, if the name is too long
             self.taken.add(os.path.realpath(beside))
             return read_text(beside, roots).rstrip().encode() + b"\n\n" + data
         values = values_of_file(path, roots)
@@ -258,7 +258,7 @@ class Sources:
     def _inferred(
         self, file: MarkdownFile, path: Path, top: Path, folders: tuple[str, ...], site: Site
     ) -> tuple[Item, str]:
-        """Return the post in a file, completed from its name and folders, and that name without a date."""
+        """Return the post in a file, completed from the names of file and folders, and the file name without a date."""
         address = next(iter(names.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
         publish = self.publish or site.program.publishes_by_date or file.is_exported
@@ -275,19 +275,19 @@ class Sources:
     def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
         """Make a post a draft if its file, its folders or its site hide it; note dates that were not read."""
         values, inherited = item.file.values, []
-        if item.file.is_exported:  # The status is the post's own; its folder and `params` do not count.
+        if item.file.is_exported:  # It states its status, so that `params` and folders do not count.
             values = {name: value for name, value in values.items() if name != "params"}
         else:
             inherited = [*inherited_by(place, bound, site, item.fields.get("tags", ()))]
         scripts = [entry.source for entry in inherited if entry.source.rpartition(".")[2] in SCRIPTS]
         self.unread_settings |= {f"{name} (a script: only its plain values count)": None for name in scripts}
         note_dates(item, inherited, place.relative_to(bound))
-        if not self.is_movable:  # A push refuses such a file: the word may be misspelt, and the post would be hidden.
+        if not self.is_movable:  # A push refuses an unknown status, because a misspelt one would hide the post.
             set_status_aside(item)
         hide_unless_public(item, values, inherited, rfc3339(self.now))
 
     def _add_addresses(self, item: Item, by_pattern: str, by_name: str) -> None:
-        """Add the old addresses of a post, and the former slugs in its aliases."""
+        """Add the old addresses of a post, and the former slugs found in its aliases."""
         paths, aliases = names.read_paths(item.file.others)
         own = paths or [path for path in (by_pattern,) if path]
         item.old_paths = (*own, *item.old_paths, *aliases)
@@ -322,7 +322,7 @@ class Sources:
         return item
 
     def _place_images(self, item: Item, top: Path | None = None, folders: Sequence[Path] = ()) -> None:
-        """Replace the addresses of images with those of the service; make other relative ones absolute."""
+        """Replace the addresses of images that were found with new ones, and make other relative addresses absolute."""
         placement = Placement(self.images, self.site, self.hosts, top, folders)
         notes, first = placement.replace(item.fields), item.file.content_line
         item.notes |= {name: line and first and first + line - 1 for name, line in notes.items()}

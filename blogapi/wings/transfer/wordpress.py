@@ -1,4 +1,4 @@
-"""Read the posts in exports of WordPress (WXR)."""
+"""Read the posts in WordPress exports (WXR)."""
 
 import re
 from collections.abc import Iterator
@@ -24,23 +24,23 @@ CAPTION = re.compile(
     re.DOTALL,
 )
 CAPTION_TEXT = re.compile(r"\bcaption=(?:\"([^\"]*)\"|'([^']*)')")
-# [code language="python"]…[/code], by plugins
+# [code language="python"]…[/code], as plugins write it
 CODE = re.compile(r"\[(code|sourcecode)\b([^\[\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:source)?code\b).)*+)\[/\1\]", re.DOTALL)
 CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
-REUSABLE_BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # the block is an item of its own
+REUSABLE_BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # `ref` is the number of another item
 MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # limits for the characters of a block, and for the blocks in a post
-# A match ends where the next footnote begins, or the search would take quadratic time.
+# A match does not extend past the next footnote, so that the search takes linear time.
 FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
 DATES = ("post_date_gmt", "post_date", "pubDate")
 EXPORT_STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "trash"} | {"draft": "draft"}
 
 
 def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOut]:
-    """Yield the posts and pages of an export, and what it leaves out. Raises MarkdownError.
+    """Yield the posts and pages of an export, and a LeftOut for any other item. Raises MarkdownError.
 
     Local times are in `zone`. Memory use does not grow with the size of the file.
     """
-    # Posts refer to images and reusable blocks by number, which may come later in the file.
+    # Read these first: posts refer to them by number, and they may come later in the file.
     images, blocks = {}, {}
     for item in _items(path, "attachment", "wp_block"):
         number, content = child_text(item, "post_id"), child_text(item, "encoded", "content")
@@ -103,7 +103,7 @@ def _without_shortcodes(html: str) -> str:
 
 
 def _date(item: Element, zone: tzinfo) -> tuple[str, str]:
-    """Return the date of a post in RFC 3339, and as written. Squarespace may leave out the first two."""
+    """Return the date of a post in RFC 3339, and as written. Squarespace may leave out the first two of DATES."""
     texts = {name: text for name in DATES if re.search("[1-9]", text := child_text(item, name))}
     dates = (rfc3339_or_empty(text, zone if name == "post_date" else UTC) for name, text in texts.items())
     return next(filter(None, dates), ""), next(iter(texts.values()), "")
@@ -121,13 +121,13 @@ def _code(code: re.Match[str]) -> str:
 
 
 def _renamed(link: str, slug: str, old: str) -> str:
-    """Return the address of a post when it had an older slug."""
+    """Return the address that a post had under an older slug."""
     above, separator, below = unquote(link).rpartition(f"/{slug}")
     return f"{above}/{unquote(old)}{below}" if separator and slug else f"/{unquote(old)}"
 
 
 def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the values that only the templates of a site use, such as the author and values of plugins."""
+    """Return values that only a site's templates use, such as the author and the custom fields of plugins."""
     values: dict[str, list[str]] = {}
     for name, value in meta:
         if name[:1] not in ("", "_") and name != "footnotes":
@@ -141,7 +141,7 @@ def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def with_footnotes(html: str, footnotes: str) -> str:
-    """Write the footnotes in HTML as Markdown; `footnotes` is WordPress's JSON of their texts."""
+    """Replace footnotes in HTML with Markdown footnotes; `footnotes` is WordPress's JSON with their texts."""
     try:
         texts = {note["id"]: note["content"] for note in load_json(footnotes)} if footnotes else {}
         numbers = {name: number for number, name in enumerate(texts, 1)}
