@@ -20,7 +20,7 @@ from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
 
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
-BEARER: Any = ["Bearer"]  # WWWAuthenticate would add a space to a challenge without parameters.
+BEARER: Any = ["Bearer"]  # a list, because WWWAuthenticate would add a space to a challenge without parameters
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
 
 View = TypeVar("View", bound=Callable)
@@ -32,7 +32,7 @@ class SelfGuarded(Blueprint):
 
 
 def for_scopes(*scopes: str) -> Callable[[View], View]:
-    """Declare which keys may use a view that is no operation; by default, only full ones."""
+    """Declare which scopes may use a view that is not an operation. By default, only full keys may."""
 
     def declare(view: View) -> View:
         vars(view)["scopes"] = scopes
@@ -50,7 +50,7 @@ def is_for_strangers(view: Callable) -> bool:
 
 
 def views_for_other_methods(app: Flask, request: Request) -> list[Callable]:
-    """Return the views at the request's path if its method is wrong."""
+    """If the request's method is wrong, return the views for the other methods at its path."""
     error, routes = request.routing_exception, app.url_map.bind("localhost")
     methods = error.valid_methods or () if isinstance(error, MethodNotAllowed) else ()
     return [app.view_functions[routes.match(request.path, method)[0]] for method in methods]
@@ -77,7 +77,7 @@ def protect(app: Flask, prepare: Callable[[Service], None]) -> None:
 
 
 def key_required(check: Callable[[Request, KnownKey, Hits | None], None]) -> Callable[[Request], None]:
-    """Run `check` with the request's key and its hits. Raises Unauthorized without a valid key."""
+    """Make a guard that runs `check` with the request's key and its hits. Raises Unauthorized without a valid key."""
 
     @wraps(check)
     def authenticated(request: Request) -> None:
@@ -115,7 +115,7 @@ def why_refused(authorization: str) -> str:
 
 
 def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Request, KnownKey, Hits | None], None]:
-    """Count the request against its key's limit, then run `check`. Raises TooManyRequests."""
+    """Make a guard that counts the request against its key's limit, then runs `check`. Raises TooManyRequests."""
 
     @wraps(check)
     def limited(request: Request, key: KnownKey, hits: Hits | None) -> None:
@@ -172,12 +172,12 @@ def check_scope(request: Request, scope: str) -> None:
 
 
 def why_forbidden(scope: str) -> str:
-    """Return the message for a key that may not do this: what its scope permits."""
+    """Return a message that says what a key with this scope may do."""
     return f"this key is {scope}: it may {keys.may(scope)}"
 
 
 def scoped_query(request: Request) -> Mapping[str, Any] | None:
-    """Return a list's query, restricted to the posts that the key may see; None if it may see none.
+    """Return the query of a list, restricted to the posts that the key may see, or None if it may not see any.
 
     The link to the next page keeps the unrestricted query, because it is built from `request.query`.
     """

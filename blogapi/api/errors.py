@@ -20,7 +20,7 @@ from blogapi.storage.models import DRAFTS_ONLY
 
 MAX_MESSAGE = 500
 HTML = "text/html; charset=utf-8"
-# What clients write before the name of a resource: /api/v1/posts, /v2/posts
+# The part that clients may write before the name of a resource, as in /api/v1/posts or /v2/posts
 BEFORE_RESOURCE = re.compile("/*(?:(?:api|v[0-9])/+)*", re.IGNORECASE)
 MESSAGES = {404: "no such path", 500: "internal error; the log says more"}
 
@@ -41,10 +41,10 @@ def printable(message: str) -> str:
 
 @errors.app_errorhandler(exceptions.HTTPException)
 def error_response(error: exceptions.HTTPException) -> Response:
-    """Answer an HTTP error, and keep the exception's headers (Allow, WWW-Authenticate, Retry-After)."""
+    """Answer with an HTTP error and the headers of the exception (Allow, WWW-Authenticate, Retry-After)."""
     request = current_request()
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
-        error.valid_methods = sorted(error.valid_methods)  # in the same order in every process, also in Allow
+        error.valid_methods = sorted(error.valid_methods)  # also in Allow, in the same order in every process
     code = error.code or 500
     message = error.description if error.description != type(error).description else None
     message = message or message_for(request, error)
@@ -72,7 +72,7 @@ def message_for(request: Request, error: exceptions.HTTPException) -> str:
 
 
 def meant_path(request: Request) -> str:
-    """Return the path that the client probably meant, with /v1, without a final slash, and spelled right; else ""."""
+    """Return the path that the client probably meant, or "": with /v1, without a final slash, and spelled right."""
     first, *others = BEFORE_RESOURCE.sub("", request.path, count=1).rstrip("/").split("/")
     resources = {rule.rule.split("/")[2] for rule in current_app.url_map.iter_rules() if rule.rule.startswith("/v1/")}
     for resource in get_close_matches(first[:20].lower(), sorted(resources), n=1, cutoff=0.75):
@@ -106,13 +106,13 @@ def not_found(error: DoesNotExist) -> Response:
 @errors.app_errorhandler(Rejected)
 @errors.app_errorhandler(BadKeyName)
 def rejected(error: Rejected | BadKeyName) -> Response:
-    """Answer 400 for a value that conflicts with others."""
+    """Answer 400 for a value that conflicts with stored data."""
     return error_response(exceptions.BadRequest(f"{error}{line_of(getattr(error, 'field', ''))}"))
 
 
 @errors.app_errorhandler(NotPermitted)
 def not_permitted(error: NotPermitted) -> Response:
-    """Answer 403 if a drafts-only key would write a post that is not a draft."""
+    """Answer 403 if a drafts-only key tries to write a post that is not a draft."""
     return error_response(exceptions.Forbidden(f"{why_forbidden(DRAFTS_ONLY)}; {error}"))
 
 

@@ -17,12 +17,12 @@ class KeySchema(StrictSchema):
     """An API key: its name, and what it may do."""
 
     example = {"name": "laptop", "scope": FULL}
-    name = fields.String(required=True, **doc("The name the owner gave it."))
-    scope = fields.String(required=True, **doc("What it may do.", examples=list(SCOPES)))
+    name = fields.String(required=True, **doc("The name that the owner gave the key."))
+    scope = fields.String(required=True, **doc("What the key may do.", examples=list(SCOPES)))
 
 
 @views.operation("GET /v1/key", Answer(200, "The key.", KeySchema()), scopes=SCOPES)
 def get_key(request: Request) -> Response:
     """Get the name and scope of the key that made the request."""
-    assert request.key  # because the guard requires one
+    assert request.key  # The guard requires a key.
     return json_response(request, {"name": request.key.name, "scope": request.key.scope})

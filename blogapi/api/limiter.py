@@ -15,7 +15,7 @@ class Quota(NamedTuple):
     limit: int
     remaining: int
     reset: int  # Unix time at which the window ends, in whole seconds
-    retry_after: int  # seconds until then, at least 1
+    retry_after: int  # seconds until the window ends, at least 1
     exceeded: bool
 
     @property

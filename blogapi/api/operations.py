@@ -1,4 +1,4 @@
-"""Operations: what a view declares about its input and output, and path converters."""
+"""Operations, which declare the input and output of views, and path converters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class TagConverter(BaseConverter):
     part_isolating = False
 
     def to_python(self, value: str) -> str:
-        return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
+        return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post has the tag "".
 
 
 # `slug` and `delivery_id` match any text; the API description refers to their names.
@@ -46,7 +46,7 @@ NO_QUERY = parameters()
 
 @dataclass(frozen=True)
 class Answer:
-    """What an operation answers if it succeeds."""
+    """The response of an operation that succeeds."""
 
     status: int
     description: str
@@ -61,7 +61,7 @@ class Operation:
 
     method: str
     answer: Answer
-    creates: Answer | None = None  # answer to a request that creates something
+    creates: Answer | None = None  # the response if the request creates something
     query: Schema = NO_QUERY
     body: StrictSchema | None = None
     content_types: tuple[str, ...] = (JSON,)  # accepted for the body

@@ -31,17 +31,17 @@ MAX_BODY_DEPTH = 100  # limit for nested arrays and objects
 MAX_SHOWN = 80  # messages quote at most this many characters of a header or a name
 MAX_QUOTED = 20  # messages quote at most this many characters of an invalid body
 MAX_BODY_FIELDS = 100  # well above any schema's field count; keeps error messages short
-LIST_INDEX = re.compile(r"\[[0-9]{0,4}\]$")  # after the name of a list: fields[]=slug, or fields[0]=slug
+LIST_INDEX = re.compile(r"\[[0-9]{0,4}\]$")  # allowed after the name of a list: fields[]=slug or fields[0]=slug
 
 
 class RequestInfo:
     """What the server needs to know about a request for logging, metrics and limits.
 
-    Our server puts it into the WSGI environment; other servers ignore it.
+    Our server puts it into the WSGI environment. Other servers do not use it.
     """
 
-    key_name = ""  # name of its valid API key
-    credential = ""  # its valid API key, or the token of its session
+    key_name = ""  # name of the valid API key
+    credential = ""  # the valid API key, or the token of the session
     endpoint: str | None = None  # BLUEPRINT.VIEW
     cause = ""  # cause of an error
     max_body_bytes = 0  # limit for a body that is read in pieces; 0 if it is read at once
@@ -54,11 +54,11 @@ class Request(flask.Request):
     key: KnownKey | None = None  # its valid API key
     quota: Quota | None = None  # its key's remaining quota
     session = ""  # token of its valid session on the owner's page
-    error_page: Callable[[int, str], str] | None = None  # (status, message): renders an error for a browser
+    error_page: Callable[[int, str], str] | None = None  # renders an error page from a status and a message
     operation: Operation  # the requested operation
     query: Mapping[str, Any]  # loaded with the operation's schema
     body = b""
-    file: Any = None  # the MarkdownFile in the body; knows the line of each field
+    file: Any = None  # the MarkdownFile in the body, if any; its `line_of` returns the line of a field
 
     def __init__(self, environ: dict[str, Any]):
         super().__init__(environ)
@@ -67,7 +67,7 @@ class Request(flask.Request):
 
     @property
     def client(self) -> bytes | str:
-        """The client for taking turns: its key or session; clients without either count as one."""
+        """The client, for taking turns: a key or a session. All requests without either count as one client."""
         return self.key.digest if self.key else self.session
 
     @property
@@ -81,12 +81,12 @@ class Request(flask.Request):
 
     @property
     def author(self) -> Author:
-        """The author of its changes: its key, or "settings" for the owner's page."""
+        """The author of the request's changes: the key, or "settings" for the owner's page."""
         return Author(self.key.name, self.key.scope == DRAFTS_ONLY) if self.key else Author("settings")
 
     @property
     def published_only(self) -> bool:
-        """Whether its key may see published posts only."""
+        """Whether the request's key may only see published posts."""
         return self.key is not None and self.key.scope == PUBLISHED_ONLY
 
 
@@ -99,7 +99,7 @@ current_request: Callable[[], Request] = cast(Any, flask.request)._get_current_o
 def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
     """Load a query; raise ValidationError for unknown, repeated or invalid parameters.
 
-    A list can be given as a=x,y, as a=x&a=y, or as a[]=x&a[]=y. The result is shared and must not be changed.
+    A list can be given as a=x,y, as a=x&a=y, or as a[]=x&a[]=y. The result is cached, so callers must not change it.
     """
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
@@ -121,10 +121,10 @@ def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
 def load_body(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
     """Load the body with the operation's schema. Raises ValidationError or an HTTP error.
 
-    An invalid body matters only if the post exists: otherwise, `check_exists` raises DoesNotExist.
+    If the body is invalid, this first calls `check_exists`, which raises DoesNotExist if the post is missing.
     """
     schema = request.operation.body
-    assert schema is not None  # because the view reads a body
+    assert schema is not None  # Every operation that reads a body has one.
     try:
         return schema.load(parse_body(request))
     except (ValidationError, exceptions.HTTPException):
@@ -162,7 +162,7 @@ class Unsupported(exceptions.UnsupportedMediaType):
 
 
 def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
-    """Return the body's content type. Raises Unsupported for other types, charsets, and encodings."""
+    """Return the body's content type. Raises Unsupported unless its type, charset and encoding are supported."""
     environ = request.environ
     if (exact := environ.get("CONTENT_TYPE")) in content_types and "HTTP_CONTENT_ENCODING" not in environ:
         return exact  # the common case, which needs no parsing
@@ -200,7 +200,7 @@ def has_body(request: Request) -> bool:
 
 def body_length(request: Request) -> int:
     """Return the length of the body in bytes, or -1 if it is chunked."""
-    ends_by_itself = request.environ.get("wsgi.input_terminated", False)  # Other servers require a length.
+    ends_by_itself = request.environ.get("wsgi.input_terminated", False)  # Without this, a body needs a Content-Length.
     return int(request.environ.get("CONTENT_LENGTH") or (-1 if ends_by_itself else 0))
 
 
@@ -253,8 +253,8 @@ STRICT = json.JSONDecoder(
 def precondition(request: Request, hint: str = "") -> Callable[[bytes | None], None]:
     """Return a check that raises PreconditionFailed unless the request's conditions hold for a post's document.
 
-    The document of a missing post is None. The entity tags of the JSON and of the Markdown file both match. The message
-    about If-Match ends with the hint.
+    The document of a missing post is None. Either entity tag matches: that of the JSON or that of the Markdown file.
+    The error message about If-Match ends with the hint.
     """
     environ = request.environ
     writes = request.method not in READ_METHODS  # a read answers 304 instead

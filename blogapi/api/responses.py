@@ -20,14 +20,14 @@ PRIVATE = "private, no-cache"  # Only the client may cache it, and it must reval
 
 
 class ValidHeaders(datastructures.Headers):
-    """Valid headers, so that Werkzeug does not check them."""
+    """Headers that are known to be valid, so that Werkzeug does not check them."""
 
     def __init__(self, pairs: list[tuple[str, str]]):
         self._list = pairs
 
 
 class Response(flask.Response):
-    """A response with all its headers, so that Werkzeug does not look for missing ones."""
+    """A response that is created with all its headers, so that Werkzeug does not look for missing ones."""
 
     default_mimetype = None
 

@@ -29,7 +29,7 @@ TIME = re.compile(
     r"([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
 )
 NOT_NULL: dict[str, Any] = {"null": "must not be null"}
-MAX_PAGE_SIZE = 1000  # posts, or tags
+MAX_PAGE_SIZE = 1000  # limit for the items on a page
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
 
 
@@ -86,7 +86,7 @@ class Text(fields.String):
         super().__init__(validate=[length, self._validate_characters, *validators], **kwargs)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        if not isinstance(value, str):  # A string needs none of marshmallow's other checks.
+        if not isinstance(value, str):  # The other checks of marshmallow are for other types.
             return super().deserialize(value, attr, data, **kwargs)
         text = value.strip(self.removed)
         self._validate(text)
@@ -103,12 +103,12 @@ class Text(fields.String):
             raise self.make_error("characters")
 
     def _validate(self, value: str) -> None:
-        for validate in self.validators:  # Stop at the first failure: the cost of the others grows with the length.
+        for validate in self.validators:  # Stop at the first failure: later checks cost more for a longer text.
             validate(value)
 
 
 class Line(Text):
-    """One line with a visible character; an optional one may be empty. White space is removed at both ends."""
+    """One line with a visible character. An optional line may be empty. White space is removed at both ends."""
 
     default_error_messages = {"characters": f"must be one line without {FORBIDDEN}"}
     forbidden = CONTROL_OR_BREAK
@@ -181,7 +181,7 @@ def parse_time(text: str) -> str:
 
 
 def choice(words: Sequence[str], description: str, hint: str = "", **kwargs: Any) -> fields.String:
-    """Return a field for one of several words. The error for any other ends with the hint."""
+    """Return a field for one of several words. The error message for any other word ends with the hint."""
     messages = NOT_NULL | {"invalid": "must be a string"}
     validate = OneOf(words, error=f"must be {'one of ' if len(words) > 1 else ''}{{choices}}{hint}")
     return fields.String(validate=validate, error_messages=messages, **doc(description), **kwargs)
@@ -209,7 +209,7 @@ class StrictSchema(Schema):
 
 
 class InputSchema(StrictSchema):
-    """A body in which null leaves out an optional field, unless it clears the field.
+    """A body in which null means that an optional field was left out, except where null clears the field.
 
     Typed clients send null for a field without a value.
     """
@@ -261,7 +261,7 @@ def page_size(what: str, default: int = 100) -> fields.String:
 
 
 def parse_page_size(text: str) -> int:
-    """Return a whole number in ASCII digits, without sign or leading zero; 1,000 for any larger one."""
+    """Parse a whole number in ASCII digits, without sign or leading zero. Return at most MAX_PAGE_SIZE."""
     if not re.fullmatch("[1-9][0-9]*", text):
         raise ValidationError("must be a whole number from 1")
     return min(int(text[:20]), MAX_PAGE_SIZE)  # int() would refuse 5,000 digits

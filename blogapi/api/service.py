@@ -13,12 +13,12 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Loop
 
 EXTENSION = "blogapi"  # the key of a Service in `app.extensions`
-SERVICE = "blogapi.service"  # its key in the WSGI environment
+SERVICE = "blogapi.service"  # the key of the Service in the WSGI environment
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
 
 
 class RequestCounts:
-    """Counts requests in plain integers; the Prometheus library's counters are much slower."""
+    """Counts requests in plain integers, because the counters of the Prometheus library are much slower."""
 
     def __init__(self) -> None:
         self.counts: dict[tuple[str | None, str], list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))

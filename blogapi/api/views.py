@@ -18,8 +18,8 @@ class Views(Blueprint):
     def operation(self, rule: str, answer: Answer, **declared: Any) -> Callable[[View], View]:
         """Register the decorated view for a rule such as "GET /v1/posts", and declare its Operation.
 
-        The paths below a post's id also exist below its slug. The view receives the request with its `query` loaded.
-        Other parameters are refused, because a typo must not delete every post.
+        A path with a post's id also exists with its slug. The view receives the request with its `query` loaded.
+        Unknown parameters are refused, so that a typo in the name of a filter does not affect other posts.
         """
         method, path = rule.split()
         by_slug = path.replace("/posts/<id:post>", "/posts/by-slug/<slug:post>")
@@ -33,7 +33,7 @@ class Views(Blueprint):
                 request.operation = declaration
                 request.query = load_query(declaration.query, request.environ.get("QUERY_STRING", ""))
                 if reads_no_body and has_body(request):
-                    read_body(request)  # A change begins only after its whole request has arrived.
+                    read_body(request)  # so that a change begins only after the whole request has arrived
                 return view(request, **arguments)
 
             vars(view_of_operation).update(operation=declaration, scopes=declaration.scopes)

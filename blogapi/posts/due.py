@@ -1,4 +1,4 @@
-"""Due posts: scheduled posts whose time has come are published before anybody reads them."""
+"""Publish due posts (scheduled posts whose time has come) before anybody reads them."""
 
 import logging
 from collections.abc import Callable
@@ -27,17 +27,18 @@ def publish_batch(database: Database, write: Callable | None = None) -> bool:
 
 
 def publish_all(database: Database) -> None:
-    """Publish all due posts, for a command; if the database cannot be written, they stay scheduled."""
+    """Publish all due posts, for a command. If the database cannot be written to, the posts stay scheduled."""
     with suppress(Unavailable):
         while publish_batch(database):
             pass
 
 
 def publish_for_request(service: Service) -> None:
-    """Publish what is due before a request with a key or a session is handled, so that the response shows it.
+    """Publish due posts before a request with a key or a session is handled, so that the response shows the result.
 
-    Once a second suffices, because times are whole seconds and a post can only be scheduled for a later one. A request
-    publishes one batch, and background work the rest. Posts that cannot be written still appear as scheduled.
+    This runs at most once a second, because times are whole seconds, and a post cannot be scheduled for the current
+    second. A request publishes one batch of posts, and the background work publishes the others. If the database cannot
+    be written to, the posts still appear as scheduled.
     """
     second = int(service.clock())
     if service.due_second != second:

@@ -1,7 +1,7 @@
 """The effects of a post change on history, slugs, tags, the search index and events.
 
-They run once for each change, before its row is written, because the history copies the old row. Only a damaged due
-post loses its time without any.
+The effects run once for each change, before the row of the post is written, because the history copies the old row.
+There is one exception: if a due post is damaged, its publication time is removed without any effects.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# unchanged: a no-op PATCH, which still sends its event; published: at its scheduled time; purged: with its history
+# unchanged: by a no-op PATCH, which still sends an event; published: at the scheduled time; purged: deleted for good
 Kind = Literal["created", "updated", "unchanged", "published", "deleted", "purged"]
 EVENT_TYPES = {
     "created": "post.created",
@@ -24,11 +24,11 @@ EVENT_TYPES = {
     "deleted": "post.deleted",
     "purged": "post.deleted",
 }
-KEPT: dict[str, history.RevisionState] = {"updated": "replaced", "deleted": "deleted"}  # states of the kept revision
+KEPT: dict[str, history.RevisionState] = {"updated": "replaced", "deleted": "deleted"}  # state of the stored revision
 
 
 class Change(NamedTuple):
-    """A change to a post; {} means no post."""
+    """A change to a post. `old` is {} for a new post, and `new` is {} for a deleted one."""
 
     kind: Kind
     post_id: int
@@ -79,7 +79,7 @@ def run_for_retagging(tx: Transaction, post_id: int, old: Fields, new: Fields, a
 
 
 def run_for_damaged(tx: Transaction, post_id: int, author: Author) -> None:
-    """Clean up after deleting a post whose document is corrupt, so its tags are unknown."""
+    """Clean up after deleting a post with a corrupt document, whose tags and slugs are therefore unknown."""
     check_permitted(author, {"status": "damaged"})
     forget(tx, post_id)
     slugs.forget_former(tx, post_id)
@@ -92,7 +92,7 @@ def run_for_tag(
 ) -> None:
     """Run the side effects of a site-wide tag change that do not concern single posts.
 
-    `change` applies it to a list of tags. `on_site` says whether a published post carries the tag.
+    `change` applies the tag change to a list of tags. `on_site` says whether a published post has the tag.
     """
     proposals.retag(tx, change)
     webhooks.record(tx, data, event, *([webhooks.SITE_CHANGED] if on_site else []))

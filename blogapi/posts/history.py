@@ -18,7 +18,7 @@ from blogapi.storage.models import Post, Purge, Retagging, Revision
 
 MAX_REVISIONS = 50  # at most this many are kept for a post
 PRUNED_REVISIONS = 50  # at most this many are deleted in a transaction
-PRUNED_ROWS = 500  # likewise, of retaggings or purges
+PRUNED_ROWS = 500  # at most this many retaggings or purges are chosen for deletion in a transaction
 PRUNING_SECONDS = 0.010  # a transaction ends after this time, because other writers wait for it
 
 RevisionState = Literal["replaced", "deleted", "restored"]
@@ -58,7 +58,7 @@ KEEP_TAGS = Compiled(
 def forget(tx: Transaction, post_id: int) -> None:
     """Record that a post is deleted for good, and delete some of its versions; `clear` deletes the rest."""
     of_post = Revision.post_id == post_id
-    # Without this version, nothing leads to the others, so they can be deleted later.
+    # Once the deleted version is gone, the post is not in the trash, so its other versions can be deleted later.
     tx.execute(Revision.delete().where(of_post, Revision.state == "deleted"))
     tx.execute(Retagging.delete().where(Retagging.post_id == post_id))
     if tx.keeps_history:
@@ -67,13 +67,16 @@ def forget(tx: Transaction, post_id: int) -> None:
 
 
 def clear(tx: Transaction) -> int:
-    """Delete some of the versions of posts that were deleted for good since yesterday; return how many."""
+    """Delete a batch of versions of posts deleted for good in the last 24 hours; return the number deleted."""
     recent = Purge.select(Purge.post_id).where(Purge.purged_at >= earlier(tx.now, timedelta(days=1)))
     return _delete_some(tx, Revision.post_id.in_(recent))
 
 
 def _delete_some(tx: Transaction, condition: Expression) -> int:
-    """Delete some versions; return how many. A version can be megabytes long, so this stops after PRUNING_SECONDS."""
+    """Delete a batch of versions; return the number deleted.
+
+    This stops after PRUNING_SECONDS, because a version can be megabytes long.
+    """
     some = Revision.select(Revision.post_id, Revision.version).where(condition).limit(PRUNED_REVISIONS)
     until, count = time.monotonic() + PRUNING_SECONDS, 0
     for post_id, version in list(tx.rows(some)):
@@ -84,7 +87,7 @@ def _delete_some(tx: Transaction, condition: Expression) -> int:
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete some of the versions, retaggings and purges older than `days`; return how many."""
+    """Delete a batch of versions, retaggings or purges older than `days`; return the number deleted."""
     horizon = earlier(tx.now, timedelta(days=days))
     for model, column in ((Retagging, Retagging.changed_at), (Purge, Purge.purged_at)):
         some = model.select(model.post_id).where(column <= horizon).limit(PRUNED_ROWS)

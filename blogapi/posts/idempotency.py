@@ -25,7 +25,7 @@ KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 class IdempotencyKey(NamedTuple):
     """A client's name for a request, with a hash of its content."""
 
-    client: bytes  # SHA-256 of its API key's name, so that it stays when the key is regenerated
+    client: bytes  # SHA-256 of the name of the client's API key, which stays when the key is regenerated
     name: str
     request: bytes  # SHA-256 of the body and the query
     is_derived: bool = False  # derived from the content, for a request without the header
@@ -39,7 +39,8 @@ def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
     digest = hashlib.sha256(content)
     if HEADER in request.environ:
         return key_of(request)._replace(request=digest.digest())
-    name = f" {digest.hexdigest()}"  # A header cannot contain a space.
+    # The leading space keeps it apart from keys that clients send, in which KEY_NAME allows no spaces.
+    name = f" {digest.hexdigest()}"
     return IdempotencyKey(digest_of(request.author.name), name, digest.digest(), is_derived=True)
 
 
@@ -75,8 +76,8 @@ def add_once(
 ) -> posts.StoredPost:
     """Create a post with `add`, or return the post that a request with the same key created recently.
 
-    Raises Rejected if that request was different, or if its post was deleted. With a key derived from the content, a
-    deleted post is created again.
+    Raises Rejected if that request was different, or if its post was deleted. If the key is derived from the content,
+    the deleted post is created again instead.
     """
     if former := find(tx, key):
         request, post_id = former

@@ -1,6 +1,6 @@
-"""Pages of posts in order of creation or publication, and all posts one by one.
+"""Pages of posts sorted by creation or by a time, and all posts one by one.
 
-Queries in order of creation return id and document; queries in order of a time also return that time.
+Queries sorted by creation return the id and the document. Queries sorted by a time also return the time.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag
 
 
 def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
-    """Return a page. Costs O(limit): an index gives the order for each combination of filters."""
+    """Return a page of posts in O(limit), because an index provides the order for each combination of filters."""
     values = {"tag": query.tag, "limit": query.limit + 1}
     if query.sort != "created_at":
         return page_of(_latest(reader, query, **values), query, cursor_of)
@@ -26,7 +26,7 @@ def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
     return page_of(reader.rows(created, before=query.before_id, **values), query, id_of)
 
 
-DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # `bounded` casts the latter
+DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # `bounded` casts the PostgreSQL column
 
 
 def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
@@ -39,7 +39,7 @@ def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
 def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
     """Return a query that merges several lists.
 
-    SQLite merges the lists row by row. PostgreSQL would read and sort lists without a limit.
+    SQLite merges the lists row by row. PostgreSQL would read and sort whole lists, so each list gets the limit.
     """
     if dialect == "postgresql" and len(lists) > 1:
         lists = [query.order_by(*order).limit(Placeholder("limit")) for query in lists]
@@ -72,10 +72,10 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
 
 
 def _latest(reader: Reader, query: ListQuery, **values: Any) -> Iterator[tuple]:
-    """Yield the rows of a page in order of a time, latest first.
+    """Yield the rows of a page sorted by a time, latest first.
 
-    There are two queries: for the rest of the cursor's second, then for everything earlier. One query would read that
-    whole second for every page.
+    The first query reads the remaining posts with the same second as the cursor, and the second query reads earlier
+    posts. A single query would read all posts with that second again for every page.
     """
     sort, status, by_tag, (time, post_id) = query.sort, query.status, query.tag is not None, query.start
     after = query.published_after or query.updated_after
@@ -89,7 +89,7 @@ def _latest(reader: Reader, query: ListQuery, **values: Any) -> Iterator[tuple]:
 def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> Compiled:
     """Return the query for a page, with the parameters tag, time, after, id and limit.
 
-    Only one document from each merged list is in memory.
+    When this query merges lists, it holds only one document of each list in memory.
     """
 
     def posts(dialect: str) -> Select:
@@ -113,9 +113,9 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
-    """Yield every post, newest first, and read one at a time.
+    """Yield every post, newest first, reading one at a time.
 
-    Raises Unavailable at the end, with the ids of damaged posts, if there are any.
+    If posts are damaged, this raises Unavailable with their ids after all other posts.
     """
     damaged, before = [], MAX_ID
     while row := reader.row(created_query(None, False), before=before, limit=1):

@@ -10,7 +10,7 @@ from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE
 
 MAX_DEPTH = 8
 MAX_VALUES = 500
-MAX_BYTES = 32 * 1024  # size as JSON
+MAX_BYTES = 32 * 1024  # limit for the size as JSON
 
 
 class ParamsError(ValueError):
@@ -28,7 +28,7 @@ class MergePatch(dict):
 
 def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
     """Raise ParamsError unless these are valid params. With `allow_null`, a value may be None."""
-    max_values = 2 * MAX_VALUES if allow_null else MAX_VALUES  # A patch can replace all values.
+    max_values = 2 * MAX_VALUES if allow_null else MAX_VALUES  # A patch may remove all values and add as many.
     for count, (value, place, depth, is_nullable) in enumerate(_walk(values, "", 0, allow_null)):
         if count > max_values:
             raise ParamsError("", f"must have at most {max_values:,} values")
@@ -43,7 +43,7 @@ def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
 
 
 def _walk(value: Any, place: str, depth: int, is_nullable: bool) -> Iterator[tuple[Any, str, int, bool]]:
-    """Yield a value and those within it, each with its place, its depth, and whether it may be None."""
+    """Yield a value and all values in it, with their places, their depths, and whether they may be None."""
     yield value, place, depth, is_nullable
     if isinstance(value, dict):
         for name, part in value.items():
@@ -89,5 +89,5 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return whether two values are the same JSON; `true` is not 1, and the order of names counts."""
+    """Return whether two values are the same JSON, including the order of names. Unlike with ==, true is not 1."""
     return json.dumps(one) == json.dumps(other)

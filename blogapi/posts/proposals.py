@@ -21,9 +21,9 @@ def forget(tx: Transaction, post_id: int) -> None:
 
 
 def retag(tx: Transaction, change: Callable[[list[str]], list[str]]) -> None:
-    """Apply a site-wide tag change to the proposals, which would otherwise conflict with it.
+    """Apply a site-wide tag change to the proposals, because they would otherwise conflict with the change.
 
-    Only the documents of those with the tag are read, one at a time. Damaged ones are skipped.
+    Only the documents of proposals with the tag are read, one at a time. Damaged proposals are skipped.
     """
     ids = [proposal_id for (proposal_id,) in tx.rows(Proposal.select(Proposal.id).where(Proposal.tags != ""))]
     for start in range(0, len(ids), RETAGGED):

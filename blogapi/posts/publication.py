@@ -1,4 +1,4 @@
-"""What a PUT makes of a post, and publication dates."""
+"""Publication dates, and the post that results from a PUT."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,8 +21,8 @@ def publication_date(
 ) -> str | None:
     """Return the published_at of a post after some changes. Raises Rejected if it is not allowed.
 
-    With `allow_future_draft`, a draft may have a future date. Times in RFC 3339, in UTC and whole seconds, compare as
-    text.
+    With `allow_future_draft`, a draft may have a future date. Times are compared as text, which is correct for RFC 3339
+    times in UTC and whole seconds.
     """
     status = changes.get("status") or old["status"]
     date = changes.get("published_at")
@@ -31,8 +31,8 @@ def publication_date(
         if not time or time <= now:
             raise Rejected("published_at", "must be given, and in the future, for a scheduled post")
         return time
-    # A draft can have a future time, and so can any post after the clock was set back. The time stays as long as the
-    # status does.
+    # A draft can have a future time, and so can any post after the clock was set back. The post keeps this time as long
+    # as it keeps its status.
     is_kept = time == old.get("published_at") and status == old.get("status")
     if time and (time <= now or is_kept or (allow_future_draft and status == "draft")):
         return time
@@ -42,9 +42,10 @@ def publication_date(
 
 
 def as_put(old: dict[str, Any], fields: dict[str, Any], now: str, was_public: bool = False) -> dict[str, Any]:
-    """Return a post as a PUT of these fields leaves it. Raises Rejected; `was_public` is for `slugs.with_former`.
+    """Return the post that results from a PUT of these fields. Raises Rejected.
 
-    A file may still say `scheduled` after its post was published; that is not a change.
+    If a file still says `scheduled` after its post was published on time, the post stays published. `was_public` is
+    passed to `slugs.with_former`.
     """
     was_scheduled = fields.get("status") == "scheduled" and old["status"] == "published"
     if was_scheduled and fields.get("published_at") == old["published_at"]:

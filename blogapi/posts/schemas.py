@@ -37,14 +37,14 @@ from blogapi.clock import later
 from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
-# Empty values, besides null, that count as left out of a new post. In a change, "" clears the field if it can.
+# Values that, like null, mean that a field was left out of a new post. In a change, "" clears the field if possible.
 LEFT_OUT = {name: value for name, value in documents.EMPTY.items() if value in ("", {})} | {"slug": ""}
 DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
 SECOND = timedelta(seconds=1)
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
-# the sort order that each parameter requires
+# The sort order that each parameter requires
 NEEDED_SORTS = dict.fromkeys(("published_after", "published_before"), "published_at") | {"updated_after": "updated_at"}
-TIMED_ORDERS = ("published_at", "updated_at", "relevance")  # orders paged by a Cursor
+TIMED_ORDERS = ("published_at", "updated_at", "relevance")  # orders in which a page starts at a Cursor
 OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
 NOT_A_SLUG = "must be lower-case letters a-z, digits and single hyphens between them"
 
@@ -91,7 +91,7 @@ def _tags(field: documents.Field) -> fields.List:
     return distinct(tag, count, fold, load_default=list, **doc(f"{field.description} {bounds}"))
 
 
-# The marshmallow fields for the kinds of fields of a post
+# How to make a marshmallow field for each kind of field
 INPUT_TYPES: dict[documents.Kind, Callable[[documents.Field], fields.Field]] = {
     "id": lambda field: matching(documents.ID, 1, 19, field.description),
     "line": lambda field: Line(field.max_length, field.description, field.presence == "required"),
@@ -125,7 +125,7 @@ class PostInputSchema(FieldsSchema):
     example = {name: documents.EXAMPLE[name] for name in ("title", "content", "tags")}
 
     def is_left_out(self, name: str, value: Any) -> bool:
-        """Return whether a field is empty; "" can come from an unset shell variable."""
+        """Return whether a field counts as left out. An unset shell variable can result in ""."""
         is_php_object = (name, value) == ("params", [])  # PHP sends this for an empty object
         return (name, value) in LEFT_OUT.items() or is_php_object or super().is_left_out(name, value)
 
@@ -145,9 +145,10 @@ class NewPostSchema(PostInputSchema):
 
 
 class PostChangeSchema(PostInputSchema):
-    """A change to a post (RFC 7396): null clears tags and the optional fields except published_at.
+    """A change to a post (RFC 7396). Null clears tags and the optional fields, except published_at.
 
-    "" also clears optional texts. Fields left out stay, and so do slug, status and published_at if null.
+    "" also clears optional texts. A field that is left out keeps its value, and so does a slug, status or published_at
+    that is null.
     """
 
     cleared = frozenset(documents.EMPTY)
@@ -170,7 +171,7 @@ class PostSchema(PostInputSchema):
 
     always = documents.REQUIRED
     example = documents.EXAMPLE
-    status = choice(documents.STATUSES, "Whether it is published.")
+    status = choice(documents.STATUSES, "Whether the post is published.")
     slug = matching(
         documents.SLUG,
         1,
@@ -184,14 +185,14 @@ class PostSchema(PostInputSchema):
 
 
 class PostSummarySchema(PostSchema):
-    """A post in a list with chosen `fields`: its id, title and status, and those of the fields that it has."""
+    """A post in a list with `fields`: its id, title and status, and those of the requested fields that have a value."""
 
     example = {name: documents.EXAMPLE[name] for name in (*documents.LISTED, "slug", "tags")}
     always = frozenset(documents.LISTED)
 
 
 def parse_tag(text: str) -> str:
-    """Return the folded name of a tag, or "" if no post can carry it."""
+    """Return the folded name of a tag, or "" if no post can have such a tag."""
     name = text.strip(WHITE_SPACE)
     if not name:
         raise ValidationError("must not be empty")
@@ -199,7 +200,7 @@ def parse_tag(text: str) -> str:
 
 
 def parse_names(text: str) -> str:
-    """Parse names of fields separated by commas; return them in order, with the fields of every listed post."""
+    """Parse comma-separated names of fields; return them in order, including those that every list contains."""
     names = text.split(",")
     if len({*names} & {*documents.FIELDS}) != len(names):
         raise ValidationError(f"must be names separated by commas, each once, from: {', '.join(documents.FIELDS)}")
@@ -207,7 +208,7 @@ def parse_names(text: str) -> str:
 
 
 class Before(fields.String):
-    """The start of a page of posts: the id of a post or, unless sorted by creation, a Cursor."""
+    """The start of a page of posts: the id of a post if the list is sorted by creation, or else a Cursor."""
 
     def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> Any:
         sort = data.get("sort")
@@ -224,7 +225,7 @@ def parse_moment(text: str) -> str:
 
 
 def parse_second(text: str) -> str:
-    """Return the second, in UTC, of a moment as in `parse_moment`."""
+    """Return the second in UTC that contains a moment, which is given as for `parse_moment`."""
     try:
         return parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
     except (ValueError, OverflowError):
@@ -245,7 +246,7 @@ class ListQuerySchema(QuerySchema):
     limit = page_size("posts")
     status = choice(documents.STATUSES, "Only posts of this status.")
     tag = parsed_by(
-        parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S", example="Travel"
+        parse_tag, "Only posts with this tag; letter case does not matter.", pattern=r"\S", example="Travel"
     )
     before = Before(
         **doc(
@@ -256,7 +257,7 @@ class ListQuerySchema(QuerySchema):
     )
     sort = choice(
         ("created_at", *TIMED_ORDERS),
-        "`published_at`: the posts that have one, latest first. `updated_at`: last changed first. `relevance`, with "
+        "`published_at`: posts with a date, latest first. `updated_at`: last changed first. `relevance`, with "
         "`q`: posts whose title alone contains all words come first. By default, newest first.",
     )
     published_after = parsed_by(
@@ -295,7 +296,7 @@ class ListQuerySchema(QuerySchema):
 
     @pre_load
     def set_default_sort(self, query: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Sort by change with `updated_after`."""
+        """Sort by `updated_at` if `updated_after` is given."""
         return {"sort": "updated_at"} | query if "updated_after" in query else query
 
     @validates_schema

@@ -1,4 +1,4 @@
-"""Slugs: made from titles and unique. Former slugs of a post still lead to it."""
+"""Slugs: unique names of posts, by default derived from titles. A post can also be found by its former slugs."""
 
 import re
 from typing import Any
@@ -12,7 +12,7 @@ from blogapi.storage.errors import SlugTaken
 from blogapi.storage.models import FormerSlug, Post
 
 NUMBERED_SLUG = 90  # a slug has at most this many characters before its number
-# Titles are not HTML, and "it's" is one word
+# Titles are text, not HTML. The replacement makes one word of "it's".
 SLUG_OPTIONS: dict[str, Any] = {
     "algorithm": "modern",
     "backend": "text-unidecode",
@@ -38,8 +38,8 @@ def new_id_and_slug(tx: Transaction, fields: dict[str, Any]) -> tuple[int, str]:
     return post_id, find_free(tx, slug) if taken else slug
 
 
-# The id after the highest one ever used, and whether a slug is taken. A request that will be refused must not use up an
-# id.
+# The id after the highest one ever used, and whether a slug is taken. On PostgreSQL, `next_id` uses up an id, so it is
+# not called for a request that will be refused.
 _slug_is_taken = (
     "(EXISTS (SELECT 1 FROM post WHERE slug = :slug) OR EXISTS (SELECT 1 FROM former_slug WHERE slug = :slug))"
 )
@@ -51,7 +51,7 @@ NEXT_ID_AND_IS_TAKEN = Compiled(
 
 
 def slug_of(title: str) -> str:
-    """Return a slug for a text, of which only the first MAX_TITLE characters count."""
+    """Return a slug for the first MAX_TITLE characters of a text."""
     title = title[:MAX_TITLE]
     if title.isascii() and len(title) <= SLUG_OPTIONS["max_length"] and not DIGITS_AND_COMMA.search(title):
         slug = "-".join(title.translate(ASCII_SLUG).split())  # the same as slugify, but faster
@@ -61,9 +61,10 @@ def slug_of(title: str) -> str:
 
 
 def find_free(reader: Reader, slug: str, post_id: int = 0) -> str:
-    """Return a slug free for this post, numbered if needed, in O(log n) look-ups for n posts that share it.
+    """Return a slug that is free for this post, with a number at the end if needed.
 
-    Doubling finds a free number; bisection then finds a free one right after a taken one.
+    If n posts share the slug, this takes O(log n) look-ups: doubling finds a free number, and bisection then finds a
+    free number right after a taken one.
     """
     if not is_taken(reader, slug, post_id):
         return slug
@@ -100,7 +101,7 @@ def holder(reader: Reader, slug: str) -> tuple[int, str] | None:
 
 
 def has_slug(slug: Placeholder) -> Node:
-    """Return the condition that a post has or had this slug. PostgreSQL would scan all posts for an OR."""
+    """Return the condition that a post has or had this slug, without OR, for which PostgreSQL would scan all posts."""
     present = Post.alias()
     having, had = present.select(present.id), FormerSlug.select(FormerSlug.post_id)
     return Post.id == fn.COALESCE(having.where(present.slug == slug), had.where(FormerSlug.slug == slug))
@@ -115,8 +116,8 @@ HOLDER = Compiled(Post.select(Post.id, Post.slug).where(has_slug(Placeholder("sl
 def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = False) -> dict[str, Any]:
     """Return a new version of a post with its former slugs, newest first, at most MAX_FORMER_SLUGS of them.
 
-    If the slug changes, the old one becomes a former slug, provided that the post is published or `was_public`. A slug
-    that the post takes back leaves the list.
+    If the slug changes, the old slug becomes a former slug, provided that the post is published or `was_public`. If the
+    post takes a former slug back, that slug leaves the list.
     """
     former = new.get("former_slugs") or []
     if new["slug"] != old.get("slug") and (was_public or old.get("status") == "published"):
@@ -126,7 +127,7 @@ def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = Fal
 
 
 def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> bool:
-    """Return whether changes replace the slug of a post that was published under it earlier, but is not now."""
+    """Return whether changes replace the slug of a post that is not published now, but once was with this slug."""
     if changes.get("slug", old["slug"]) == old["slug"] or old["status"] == "published":
         return False
     return reader.row(WAS_PUBLIC, slug=old["slug"]) is not None
@@ -141,7 +142,7 @@ def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | No
 
 
 def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Raise SlugTaken if another post has or had one of a post's new former slugs; {} means no post."""
+    """Raise SlugTaken if another post has or had a former slug that `new` adds. `old` is {} for a new post."""
     own = {old.get("slug"), *old.get("former_slugs", ())}
     for slug in new.get("former_slugs", ()):
         if slug not in own:
@@ -149,7 +150,7 @@ def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[st
 
 
 def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Write the former slugs of a changed post; {} means no post.
+    """Write the former slugs of a changed post. `old` is {} for a new post, and `new` is {} for a deleted one.
 
     For `was_public`, this also stores the current slug of a post that was unpublished.
     """
@@ -161,7 +162,7 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
         if new.get("slug") == old["slug"] in after:
             before[old["slug"]] = None
         else:
-            gone.append(old["slug"])  # even if it becomes a former slug: it may not have been stored
+            gone.append(old["slug"])  # also if it becomes a former slug, which is inserted again below
     if gone:
         tx.execute_many(FORGET, [{"slug": slug} for slug in gone])
     if added := [{"slug": slug, "post_id": post_id} for slug in after if slug not in before]:

@@ -19,7 +19,7 @@ from blogapi.storage.models import DOCUMENT, Author, Post
 
 PUBLISHED_POSTS = 20  # at most this many due posts are published in a transaction
 PUBLISHED_BYTES = 128 * 1024  # a transaction ends after this many bytes, because other clients wait for it
-MAX_SHARED = 64 * 1024  # limit in characters for a post in a shared transaction; a longer one needs a thread
+MAX_SHARED = 64 * 1024  # limit in characters for a post written in a shared transaction; a longer post needs a thread
 COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
 
 PostRef = int | str  # a post's id or slug
@@ -52,8 +52,8 @@ def no_check(document: bytes | None) -> None:
 def find(reader: Reader, ref: PostRef, published_only: bool = False) -> bytes:
     """Return the document of a post. Raises DoesNotExist.
 
-    With `published_only`, other posts count as missing. Nothing about them is read, or response times would reveal
-    them.
+    With `published_only`, posts that are not published count as missing. Nothing about them is read, so that response
+    times do not reveal them.
     """
     return documents.intact(*_row(reader, PUBLISHED if published_only else ANY, ref))
 
@@ -66,7 +66,7 @@ def id_of(reader: Reader, ref: PostRef) -> int:
 def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
     """Return a post for a write, after publishing it if it is due. Raises DoesNotExist, Damaged."""
     post_id, version, is_due, document = _row(tx, TO_CHANGE, ref, now=tx.now)
-    check_size(tx, document or b"")  # NULL if it is damaged
+    check_size(tx, document or b"")  # The document is None if it is damaged.
     return StoredPost(post_id, publish(tx, post_id, document) if is_due else documents.intact(document), version)
 
 
@@ -78,7 +78,7 @@ def _row(reader: Reader, queries: dict[type, Compiled], ref: PostRef, **values: 
 
 
 def check_size(tx: Transaction, text: str | bytes) -> None:
-    """Raise NeedsThread for a long post: parsing and writing it would hold up other requests."""
+    """Raise NeedsThread for a long post, because parsing and writing it would delay other requests."""
     if len(text) > MAX_SHARED and not tx.may_be_slow:
         raise NeedsThread
 
@@ -114,7 +114,7 @@ def add(
     """
     check_size(tx, fields["content"])
     fields = {"status": "draft"} | fields
-    # Must precede `new_id_and_slug`, which uses up an id on PostgreSQL
+    # This must precede `new_id_and_slug`, which uses up an id on PostgreSQL, because it can refuse the post.
     published = publication.publication_date({}, fields, tx.now, allow_future_draft)
     post_id, slug = slugs.new_id_and_slug(tx, fields)
     times = {"created_at": created_at or tx.now, "updated_at": tx.now, "published_at": published}
@@ -123,8 +123,8 @@ def add(
 
 
 def insert(tx: Transaction, post: Fields, author: Author, version: int = 1, *, with_events: bool = True) -> StoredPost:
-    """Insert a complete post. Raises SlugTaken for a former slug, NotPermitted."""
-    check_size(tx, post["content"])  # checked again, for `recreate`
+    """Insert a complete post. Raises NotPermitted, or SlugTaken if another post has one of its former slugs."""
+    check_size(tx, post["content"])  # `add` has checked this before, but `recreate` has not.
     post_id, document = int(post["id"]), documents.dump(post)
     slugs.check_former(tx, post_id, {}, post)
     copies = {name: post.get(name) for name in COPIES}
@@ -148,9 +148,9 @@ def change(
     *,
     allow_future_draft: bool = False,
 ) -> bytes:
-    """Change a post, with fields as for `add`; return its document. Raises DoesNotExist, Rejected.
+    """Change a post; return its document. Raises DoesNotExist, Rejected.
 
-    None clears a field, and params can be a MergePatch.
+    `changes` contains fields as for `add`. In addition, None clears a field, and params can be a MergePatch.
     """
     post = find_to_change(tx, ref)
     check(post.document)
@@ -163,7 +163,7 @@ def change(
 
 
 def as_changed(reader: Reader, old: Fields, changes: Fields, allow_future_draft: bool = False) -> Fields:
-    """Return a post as `change` would write it. Raises Rejected."""
+    """Return the post that `change` would write. Raises Rejected."""
     changes = changes | {"published_at": publication.publication_date(old, changes, reader.now, allow_future_draft)}
     if "tags" in changes:
         changes["tags"] = changes["tags"] or []
@@ -196,9 +196,10 @@ def put(
     created_at: str | None = None,
     with_events: bool = True,
 ) -> Put:
-    """Replace a post, or create the one with this slug as `add` does. Raises Rejected; DoesNotExist for an id.
+    """Replace a post or, if no post has the slug `ref`, create one the same way `add` does.
 
-    Fields left out are cleared, except slug, status, published_at and former_slugs. An identical post is not written.
+    Fields that are left out are cleared, except slug, status, published_at and former_slugs. If the post is already the
+    same, nothing is written. Raises Rejected, or DoesNotExist if `ref` is an unknown id.
     """
     try:
         post = find_to_change(tx, ref)
@@ -212,14 +213,14 @@ def put(
     refuse_former_slug(old, ref)
     check(post.document)
     new = publication.as_put(old, fields, tx.now, slugs.was_public(tx, old, fields))
-    effects.check_permitted(author, old, new)  # even if the post is unchanged
+    effects.check_permitted(author, old, new)  # even if nothing changes
     if is_same(old, new):
         return Put(post, "unchanged")
     return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")
 
 
 def refuse_former_slug(post: Fields, ref: PostRef) -> None:
-    """Raise Rejected for a former slug of a post: a file with an old name must not rename it."""
+    """Raise Rejected if `ref` is a former slug of the post, so that a file with an old name does not rename it."""
     if isinstance(ref, str) and ref != post["slug"]:
         raise Rejected("slug", f"post {post['id']} had it before, but is {post['slug']} now")
 
@@ -240,7 +241,7 @@ def replace(
 
 
 def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: Author | None = None) -> None:
-    """Write the columns that differ; with an author, as a new version."""
+    """Write the document and the columns that differ. With an author, this creates a new version."""
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
     values = {name: new.get(name) for name in changed}
     if author is not None:
@@ -250,7 +251,7 @@ def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: Au
 
 @cache
 def _set(*columns: str, is_version: bool) -> Compiled:
-    """Return the UPDATE for the document and these columns, so that only their indexes are written."""
+    """Return the UPDATE for the document and only these columns, so that indexes of other columns are not written."""
     values: dict[Field, Node] = {**placeholders(Post, "document", *columns)}
     if is_version:
         values |= {Post.version: Post.version + 1, Post.since: Placeholder("since"), Post.author: Placeholder("author")}
@@ -263,7 +264,7 @@ def _set(*columns: str, is_version: bool) -> Compiled:
 def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_check, *, permanent: bool = False) -> None:
     """Move a post to the trash or, if permanent, delete it with its history. Raises DoesNotExist.
 
-    A damaged post cannot go to the trash: it is deleted for good, without a `check`.
+    A damaged post cannot be moved to the trash. It is deleted for good, without a call to `check`.
     """
     try:
         post = find_to_change(tx, ref)
@@ -291,9 +292,9 @@ def has_due(reader: Reader) -> bool:
 
 
 def publish_due(tx: Transaction) -> dict[int, bool]:
-    """Publish a batch of due posts; return for each id whether it was published.
+    """Publish a batch of due posts; return whether each was published, by id.
 
-    A damaged post loses its time instead, or it would block the next ones.
+    A damaged post is not published. Its publication time is removed, because it would otherwise block later posts.
     """
     published: dict[int, bool] = {}
     size = 0
@@ -310,7 +311,7 @@ def publish_due(tx: Transaction) -> dict[int, bool]:
 
 
 def publish(tx: Transaction, post_id: int, document: bytes | None) -> bytes:
-    """Publish a due post, which creates no version; return its document. Raises Damaged."""
+    """Publish a due post without creating a version; return its document. Raises Damaged."""
     old = documents.load(document)
     if old["status"] != "scheduled" or "published_at" not in old:
         raise Damaged
@@ -323,4 +324,4 @@ def publish(tx: Transaction, post_id: int, document: bytes | None) -> bytes:
 
 HAS_DUE = Compiled(Post.select(Post.id).where(IS_DUE).limit(1))
 NEXT_DUE = Compiled(Post.select(Post.id, DOCUMENT).where(IS_DUE).order_by(Post.published_at, Post.id).limit(1))
-MALFORMED = (AttributeError, LookupError, TypeError, ValueError)  # raised by a document with values of other types
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError)  # raised if values in the document have wrong types

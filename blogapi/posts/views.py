@@ -55,9 +55,10 @@ views = Views("posts", __name__)
 def list_posts(request: Request) -> Response:
     """List posts, newest first.
 
-    Posts are complete, with their content, unless `fields` names the fields you need. A page has at most `limit` posts,
-    and fewer if they are large. `Link` leads to the next page: the same query, with `before` set to the `id` of the
-    last post of this page. With another `sort`, that is its time, or `title` or `text`, an underscore and its `id`.
+    Posts are complete, including their content, unless `fields` lists the fields that you need. A page has at most
+    `limit` posts, or fewer if the posts are large. `Link` contains the address of the next page: the same query, with
+    `before` set to the `id` of the last post on this page. With another `sort`, `before` is the time of that post (or
+    `title` or `text`), an underscore and its `id`.
     """
     query = scoped_query(request)
     page = Page([], None) if query is None else find_page(request.database, query, request.client)
@@ -71,7 +72,7 @@ def find_page(database: Database, query: Mapping[str, Any], client: Hashable) ->
 
 
 def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
-    """Load the body as `load_body` does. Index the words of a large post now, so that no transaction waits for that."""
+    """Load the body with `load_body`. Find the words of a large post now, so that no transaction waits for this."""
     fields = load_body(request, check_exists)
     index.prepare(request.database, fields.get("content", ""))
     return fields
@@ -81,7 +82,7 @@ def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -
 def create_post(request: Request) -> Response:
     """Create a post.
 
-    It is a draft by default. The body can also be a Markdown file, whose front matter has the names of the fields.
+    By default, the post is a draft. The body can also be a Markdown file, whose front matter uses the field names.
     """
     fields = load_post(request)
     if idempotency.HEADER in request.environ:
@@ -99,7 +100,8 @@ def create_post(request: Request) -> Response:
 def get_post(request: Request, post: posts.PostRef) -> Response:
     """Get a post, as JSON or as a Markdown file.
 
-    To get the file, prefer `text/markdown` in `Accept`. A former slug also works: the answer has a `Content-Location`.
+    To get the file, prefer `text/markdown` in `Accept`. If the path has a former slug, the response has a
+    `Content-Location` with the current one.
     """
     document = posts.find(request.database, post, request.published_only)
     precondition(request)(document)
@@ -138,8 +140,8 @@ def change_post(request: Request, post: posts.PostRef) -> Response:
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
 
-    If the post is already the same, nothing is written. The body can also be a Markdown file. A former slug of a post
-    is refused, and the answer says where the post is now.
+    If the post is already the same, nothing is written. The body can also be a Markdown file. A former slug is refused,
+    and the error message contains the current slug of the post.
     """
     if not is_slug(post):
         meant = post.removesuffix(".md")  # curl -T appends the file's name
@@ -165,8 +167,8 @@ def put_post(request: Request, post: str) -> Response:
 def replace_post(request: Request, post: int) -> Response:
     """Replace a post.
 
-    The slug can change; if the body leaves it out, it stays. If the post is already the same, nothing is written.
-    The body can also be a Markdown file.
+    The post keeps its slug if the body contains none. If the post is already the same, nothing is written. The body can
+    also be a Markdown file.
     """
     fields = load_post(request)
     put = request.database.write(posts.put, post, fields, request.author, precondition(request))
@@ -177,14 +179,14 @@ def replace_post(request: Request, post: int) -> Response:
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),
-    query=parameters(permanent=query_flag("`true`: delete it for good at once, with its revisions.")),
+    query=parameters(permanent=query_flag("`true`: delete the post and its revisions for good at once.")),
     scopes=WRITE_SCOPES,
 )
 def delete_post(request: Request, post: posts.PostRef) -> Response:
     """Delete a post.
 
-    It stays in the trash for 30 days, or not at all with `permanent=true`. Its slugs are free again; its id is never
-    reused.
+    The post stays in the trash for 30 days, or is deleted for good at once with `permanent=true`. Other posts can then
+    use its slugs, but its id is never reused.
     """
     permanent = request.query.get("permanent", False)
     write = request.database.write_freeing if permanent else request.database.write
