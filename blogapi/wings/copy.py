@@ -95,10 +95,7 @@ def connect(file: str, **options: bool) -> Iterator[SqliteContents]:
 
 @contextmanager
 def read_file(path: Path, statement: str = "") -> Iterator[SqliteContents]:
-    """Open a SQLite database of any version, and run a statement.
-
-    Raises Unavailable if the database is missing or damaged.
-    """
+    """Open a SQLite database of any version, and run a statement. Raises Unavailable if it is missing or damaged."""
     if not path.exists():
         raise Unavailable(MISSING.format(path))
     try:

@@ -83,10 +83,7 @@ def text_of(data: bytes | bytearray) -> str:
 
 
 def pieces(request: Request, max_bytes: int, too_large: str) -> Iterator[bytes]:
-    """Yield the body in pieces.
-
-    Raises RequestEntityTooLarge if the body is longer than `max_bytes`, or BadRequest if it ends early.
-    """
+    """Yield the body in pieces. Raises RequestEntityTooLarge if it exceeds `max_bytes`, BadRequest if it ends early."""
     request.info.max_body_bytes = max_bytes
     length, read, source = body_length(request), 0, request.environ["wsgi.input"]
     if length > max_bytes:

@@ -61,10 +61,7 @@ def send_static(path: Path) -> Response:
 
 @cache
 def load_static(path: Path, compressed: bool) -> dict[str, Any]:
-    """Return the arguments for a file's response.
-
-    They are cached, because the files do not change while the service runs.
-    """
+    """Return the arguments for a file's response, cached because files do not change while the service runs."""
     content, headers = path.read_bytes(), PAGE_HEADERS
     content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", hash_of(content)
     if compressed:

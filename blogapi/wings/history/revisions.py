@@ -81,10 +81,7 @@ def find_in_trash(reader: Reader, post_id: int) -> bytes:
 
 
 def find_deleted(reader: Reader, slug: str) -> int:
-    """Return the id of the most recently deleted post with this slug. Raises DoesNotExist.
-
-    This reads the whole trash.
-    """
+    """Return the id of the last deleted post with this slug, reading the whole trash. Raises DoesNotExist."""
     has_slug = Revision.document.contains(f'"slug":"{slug}"')
     query = Revision.select(Revision.post_id, _document).where(_is_deleted & has_slug).order_by(Revision.until.desc())
     for post_id, document in reader.rows(query):
@@ -115,10 +112,7 @@ def restore(
 
 
 def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check = no_check) -> bytes:
-    """Restore a post from the trash, and return its document. Raises DoesNotExist.
-
-    If the post's slug is taken, the post gets a new slug. If its scheduled time has passed, it becomes a draft.
-    """
+    """Restore a post from the trash, and return its document. Raises DoesNotExist."""
     document = find_in_trash(tx, post_id)
     check(document)
     post = documents.load(document)
@@ -139,10 +133,7 @@ def recreate(tx: Transaction, post: Fields, author: Author) -> bytes:
 
 
 def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
-    """If a post's scheduled time has passed, make it a draft or, with `is_published`, a published post.
-
-    Other posts are returned unchanged.
-    """
+    """If a post's scheduled time has passed, make it a draft or, with `is_published`, a published post."""
     has_passed = post["status"] == "scheduled" and post["published_at"] <= now
     changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
     return documents.in_order(post | changes) if has_passed else post

@@ -116,10 +116,7 @@ def _pause(database: Database) -> None:
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
-    """Undo an author's site-wide change to a (folded) tag at a given time. Return how many posts got the tag back.
-
-    Posts that have changed since then stay as they are.
-    """
+    """Undo an author's site-wide change to a (folded) tag in all posts unchanged since. Return the number of posts."""
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
     is_last = ~fn.EXISTS(later.select(later.number).where(of_post, later.number > Retagging.number))
@@ -143,10 +140,7 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 
 def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Undone | None:
-    """Undo the changes to a post, if any. Unless `reader` is a Transaction, this is a dry run.
-
-    A dry run does not notice that a slug is taken.
-    """
+    """Undo the changes to a post, if any. A dry run, which has no Transaction, does not notice that a slug is taken."""
     changes = list(dropwhile(lambda change: not change.is_by(key), _changes(reader, post_id, since)))
     if not changes:
         return None
@@ -210,11 +204,8 @@ def _bring_back(tx: Transaction | None, post_id: int, present: Fields, target: F
 
 
 def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fields, str]:
-    """Return the earlier state of a post without slugs that are taken, and how it differs from the original.
-
-    If the earlier slug is taken, a number is appended to it. The post then still releases its present slug, which
-    another post may need.
-    """
+    """Return the earlier state of a post without slugs that are taken, and how it differs from the original."""
+    # Even with a number appended to its slug, the post releases the present one, which another post may need.
     slug, former = slugs.find_free(tx, target["slug"], post_id), target.get("former_slugs", [])
     free = slugs.still_free(tx, former, post_id)
     differences = [f"its slug {target['slug']} is taken, so it has {slug}"] if slug != target["slug"] else []

@@ -57,12 +57,6 @@ def slot(client: Hashable) -> Iterator[None]:
             uploads_of_clients[client] -= 1
 
 
-def store_body(request: Request) -> tuple[StoredImage, bool]:
-    """Store the image in the body. Return it, and whether it is new. Raises an HTTPException or Unavailable."""
-    with ExitStack() as opened:
-        return store_file(request, receive(request, opened))
-
-
 @contextmanager
 def disk_errors() -> Iterator[None]:
     """Raise Unavailable in place of an OSError from writing a file."""
@@ -138,10 +132,7 @@ class FileForm(Form):
         return self.begin_file(part) if part.filename else super().begin(part)
 
     def begin_file(self, part: MultipartSegment) -> Receive:
-        """Open a file, and return the function that receives its content.
-
-        Raises BadRequest, ServiceUnavailable, Unavailable.
-        """
+        """Open a file, and return the function that receives its content. Raises an HTTPException or Unavailable."""
         if len(self.files) == self.max_files:
             raise BadRequest(f"body: must have at most {self.max_files} files")
         if not self.files:

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from contextlib import ExitStack
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -12,23 +13,12 @@ from werkzeug import exceptions
 from werkzeug.datastructures import Range
 from werkzeug.routing import BaseConverter
 
+from blogapi.api import schemas
 from blogapi.api.access import for_strangers
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request
 from blogapi.api.responses import list_response, no_content, respond, tagged_response
-from blogapi.api.schemas import (
-    CURSOR_TIME,
-    TEXT,
-    StrictSchema,
-    Text,
-    Time,
-    doc,
-    length,
-    matching,
-    page_size,
-    parameters,
-    parsed_by,
-)
+from blogapi.api.schemas import StrictSchema, Time, doc, matching, page_size, parameters, parsed_by
 from blogapi.api.views import Views
 from blogapi.config import is_loopback
 from blogapi.documents import dump, hash_of
@@ -42,7 +32,7 @@ from blogapi.wings.images.storage import IMAGE_ID, StoredImage
 
 log = logging.getLogger(__name__)
 
-CURSOR = re.compile(rf"(?:(?P<time>{CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")
+CURSOR = re.compile(rf"(?:(?P<time>{schemas.CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")
 FILE_NAME = re.compile(rf"({IMAGE_ID})\.[a-z]+")  # the last part of a public URL
 PLAIN_NAME = re.compile(r"[ -~]+")  # stored names contain neither quotes nor backslashes
 FOREVER = "public, max-age=31536000, immutable"  # The content for an id never changes.
@@ -53,6 +43,7 @@ PUBLIC_HEADERS = [
     ("Cross-Origin-Resource-Policy", "cross-origin"),
     ("Access-Control-Allow-Origin", "*"),
 ]
+FILE_NAME_DOC = doc("Its file name, if the body is the image itself.", pattern=schemas.TEXT)
 views = Views("images", __name__)
 
 
@@ -68,16 +59,9 @@ views.record(lambda state: state.app.url_map.converters.update(image=ImageConver
 class ImageSchema(StrictSchema):
     """An image."""
 
-    example = {
-        "id": "9f86d081884c7d659a2feaa0c55ad015",
-        "url": "https://api.example.org/images/9f86d081884c7d659a2feaa0c55ad015.jpg",
-        "name": "loaf.jpg",
-        "type": "image/jpeg",
-        "bytes": 183204,
-        "width": 1600,
-        "height": 1200,
-        "created_at": "2026-11-20T10:10:00Z",
-    }
+    example = {"id": "9f86d081884c7d659a2feaa0c55ad015"}
+    example |= {"url": f"https://api.example.org/images/{example['id']}.jpg", "name": "loaf.jpg", "type": "image/jpeg"}
+    example |= {"bytes": 183204, "width": 1600, "height": 1200, "created_at": "2026-11-20T10:10:00Z"}
     id = matching(IMAGE_ID, 32, 32, "The first 32 hexadecimal digits of the SHA-256 of its bytes.")
     url = fields.String(required=True, **doc("Its public address, to use in the content of a post; it never changes."))
     name = fields.String(required=True, **doc("Its file name, without folder, control characters and double quotes."))
@@ -124,7 +108,7 @@ def image_response(request: Request, image: StoredImage, **options: Any) -> Resp
     "POST /v1/images",
     Answer(200, "The existing image.", ImageSchema(), ("ETag",)),
     creates=Answer(201, "The new image.", ImageSchema(), ("Location", "ETag")),
-    query=parameters(name=Text(length(1, 255), **doc("Its file name, if the body is the image itself.", pattern=TEXT))),
+    query=parameters(name=schemas.Text(schemas.length(1, 255), **FILE_NAME_DOC)),
     body=UploadSchema(),
     content_types=(uploads.FORM,),
     scopes=WRITE_SCOPES,
@@ -137,7 +121,8 @@ def create_image(request: Request) -> Response:
     picture: it removes metadata such as a photograph's location and camera, comments and thumbnails. If the image
     already exists, the answer is 200.
     """
-    image, is_new = uploads.store_body(request)
+    with ExitStack() as opened:
+        image, is_new = uploads.store_file(request, uploads.receive(request, opened))
     if not is_new:
         return image_response(request, image)
     if is_loopback(request.service.config.base_url):
@@ -153,7 +138,7 @@ def create_image(request: Request) -> Response:
         before=parsed_by(
             parse_image_cursor,
             "Only images older than the image with this id; or the value from `Link`.",
-            pattern=f"^({CURSOR_TIME}_)?{IMAGE_ID}$",
+            pattern=f"^({schemas.CURSOR_TIME}_)?{IMAGE_ID}$",
         ),
     ),
     scopes=READ_SCOPES,
@@ -223,10 +208,7 @@ def show_image(name: str) -> Response:
 
 
 def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None:
-    """Return the start and end of the requested range if there is exactly one and If-Range matches.
-
-    Raises RequestedRangeNotSatisfiable.
-    """
+    """Return the requested range if there is only one and If-Range matches. Raises RequestedRangeNotSatisfiable."""
     asked = request.range if request.method == "GET" else None
     has_changed = request.environ.get("HTTP_IF_RANGE", tag) != tag
     if not asked or has_changed or asked.units != "bytes" or len(asked.ranges) != 1:

@@ -27,10 +27,7 @@ EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # Unix time in seconds or mil
 
 
 def renamed(values: dict[str, Any], lines: dict[str, int], program: Program) -> tuple[dict[str, Any], dict[str, int]]:
-    """Rename another program's fields to names in NAMES_OF_FIELDS. Values already under these names take precedence.
-
-    Names are compared without regard to case, as in Hugo.
-    """
+    """Rename another program's fields to names in NAMES_OF_FIELDS. Values already under these names take precedence."""
     values = {name: value for name, value in values.items() if not _is_null(value)}
     for name in [name for name in values if name.lower() in program.flattened and isinstance(values[name], dict)]:
         lifted = {key: value for key, value in values[name].items() if key.lower() in BY_LOWER_CASE}
@@ -38,7 +35,7 @@ def renamed(values: dict[str, Any], lines: dict[str, int], program: Program) -> 
         lines = dict.fromkeys(lifted, lines[name]) | lines
         at_top = {key: value for key, value in values.items() if key != name}
         values = lifted | at_top | ({name: others} if others else {})
-    names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
+    names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}  # as in Hugo, case does not matter
     lower = {name.lower(): name for name in values}
     fields = {FIELD_CONVERTERS[known][0] for name, known in names.items() if known in FIELD_CONVERTERS and values[name]}
     for field, theirs in program.field_names.items():

@@ -146,11 +146,8 @@ class YamlReader:
         self.lines: dict[str, int] = {}  # line numbers by name
 
     def line(self, mark: Any) -> int:
-        """Return the line number of a mark in the file, where the YAML begins on line 2.
-
-        The mark's own line number is unusable: the parser also counts characters other than LF as line breaks.
-        """
-        return bisect_left(self.breaks, mark.index) + 2
+        """Return a mark's line number. The parser's own also counts characters other than LF as line breaks."""
+        return bisect_left(self.breaks, mark.index) + 2  # In the file, the YAML begins on line 2.
 
     def read(self) -> dict[str, Any]:
         self.next()  # the start of the stream

@@ -23,9 +23,7 @@ HEADER_FORMS = {
 # ABlog options that choose a paragraph or an image by number
 POSITIONS = re.compile("^:(?:excerpt|image):.*", re.MULTILINE)
 HEADER_LINE = re.compile(r"(?:\.\. |- |:)?([A-Za-z][\w-]{0,40}(?: [\w-]{1,40}){0,3})::?[ \t]*(.*)")
-KNOWN_NAMES = {
-    *("title", "date", "tags", "created", "published", "slug", "status", "category", "layout", "author", "summary")
-}
+COMMON = {"title", "date", "tags", "created", "published", "slug", "status", "category", "layout", "author", "summary"}
 NO_OPENING = re.compile(r"(?!---)((?:[\w-]+:(?:[ \t].*)?\n|[ \t]*- .*\n|[ \t]+.*\n|#.*\n)++)---[ \t]*(?:\n\n?|\Z)")
 HAS_KNOWN = re.compile(r"^(?:title|date|layout|tags)\s*:", re.MULTILINE)
 AS_YAML = "write it as YAML between lines of ---"
@@ -90,7 +88,7 @@ def _is_known(headers: str, form: str) -> bool:
     """Return whether enough names are known to rule out an ordinary paragraph that only begins like a header."""
     names = {match[1].lower() for match in map(HEADER_LINE.match, headers.splitlines()) if match}
     is_dated = names == {"date"} and bool(rfc3339_or_empty(headers.partition(":")[2]))  # Blot
-    return "title" in names or form == "::" or is_dated or len(names & KNOWN_NAMES) > (form in ":#")
+    return "title" in names or form == "::" or is_dated or len(names & COMMON) > (form in ":#")
 
 
 def _plain(headers: str, form: str) -> str:

@@ -34,13 +34,10 @@ def parse_file(request: Request) -> dict[str, Any]:
 
 
 def lost_line_breaks(request: Request) -> bool:
-    """Return whether the body has probably lost its line breaks, as after `curl -d`.
-
-    For a body that is only a heading, return True only if curl sent it.
-    """
+    """Return whether the body has probably lost its line breaks, as after `curl -d`."""
     body = request.body.removeprefix(b"\xef\xbb\xbf").lstrip(b" ")
     is_curl = request.environ.get("HTTP_USER_AGENT", "curl").startswith("curl")
-    beginnings = (b"---", b"+++", b"# ") if is_curl else (b"---", b"+++")
+    beginnings = (b"---", b"+++", b"# ") if is_curl else (b"---", b"+++")  # Other clients may send only a heading.
     return body.startswith(beginnings) and b"\n" not in body and b"\r" not in body
 
 
@@ -49,11 +46,9 @@ def post_or_file_response(request: Request, document: bytes, headers: Pairs = ()
     if not prefers_markdown(request):
         return post_response(request, document, headers=headers, vary="Accept")
     fields = json.loads(document)
-    name = ("Content-Disposition", f'inline; filename="{fields["slug"]}.md"')
+    headers = [("Content-Disposition", f'inline; filename="{fields["slug"]}.md"'), *headers]
     _, tag = etags(document)
-    return tagged_response(
-        request, render(fields), tag, "text/markdown; charset=utf-8", [name, *headers], vary="Accept"
-    )
+    return tagged_response(request, render(fields), tag, "text/markdown; charset=utf-8", headers, vary="Accept")
 
 
 def prefers_markdown(request: Request) -> bool:

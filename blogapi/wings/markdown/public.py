@@ -170,15 +170,12 @@ def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
     return (*tests, _hides) if HIDING.search(plain) and not OF_A_PART.search(plain) else tests
 
 
-def _reasons(values: Mapping[str, Any], now: str, above: str = "") -> Iterator[str]:
-    """Yield reasons to hide a post, as `name: value`, or only the name if the value may be a password.
-
-    `above` is the path to the mapping, followed by a dot.
-    """
+def _reasons(values: Mapping[str, Any], now: str, prefix: str = "") -> Iterator[str]:
+    """Yield reasons to hide a post, as `name: value`, or only the name if the value may be a password."""
     for name, value in values.items():
         if len(name) > MAX_PARAM_NAME:  # too long for `params`, which do not keep it
             continue
-        path = f"{above}{name}"
+        path = f"{prefix}{name}"
         for element in value if isinstance(value, list) else [value]:
             if isinstance(element, dict) and element and PASSWORD.fullmatch(_plain(name)):
                 yield shown(path)
@@ -188,7 +185,7 @@ def _reasons(values: Mapping[str, Any], now: str, above: str = "") -> Iterator[s
                 word = str(element).strip()[:1000]
                 if word.lower() not in EMPTY and any(test(word.lower(), now) for test in _tests(path)):
                     yield shown(path if _is_password(name, element) else f"{path}: {word[:40]}")
-    yield from (f"the tag {tag}" for tag in _tags(values) if tag in HIDING_TAGS and not above)
+    yield from (f"the tag {tag}" for tag in _tags(values) if tag in HIDING_TAGS and not prefix)
 
 
 def _tags(values: Mapping[str, Any]) -> Iterator[str]:

@@ -19,15 +19,8 @@ from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, safe_markdown_
 from blogapi.wings.micropub.message import Submission, without_empty
 
 # The field for every property that has a single value
-FIELDS_BY_PROPERTY = {
-    "name": "title",
-    "content": "content",
-    "summary": "excerpt",
-    "featured": "cover_image",
-    "mp-slug": "slug",
-    "published": "published_at",
-    "post-status": "status",
-}
+FIELDS_BY_PROPERTY = {"name": "title", "content": "content", "summary": "excerpt", "featured": "cover_image"}
+FIELDS_BY_PROPERTY |= {"mp-slug": "slug", "published": "published_at", "post-status": "status"}
 PROPERTIES_BY_FIELD = {field: name for name, field in FIELDS_BY_PROPERTY.items()} | {"tags": "category"}
 CLEARED = ("summary", "featured")  # The other properties with a single value cannot be cleared.
 KNOWN = {*FIELDS_BY_PROPERTY, "category", "photo", "mp-photo-alt", "visibility"}
@@ -96,10 +89,7 @@ def status_of(word: str) -> str:
 
 
 def as_markdown(value: Any) -> tuple[Any, set[str]]:
-    """Convert HTML content to Markdown. Also return the names of dropped elements. This can take 0.3 s.
-
-    Raises ValidationError.
-    """
+    """Convert HTML content to Markdown. Also return the names of dropped elements. Raises ValidationError."""
     if not isinstance(value, dict) or "html" not in value:
         return value, set()
     html = text(value["html"], "content.html")
@@ -128,11 +118,8 @@ def text(value: Any, name: str) -> str:
     return value
 
 
-def post_of(message: Submission, images: list[str], now: str, status: str = "published") -> dict[str, Any]:
-    """Return the fields of a new post, without validating them. `images` are the URLs of the uploaded photos.
-
-    `status` is used if the message contains no status. Raises ValidationError.
-    """
+def post_of(message: Submission, images: list[str], now: str, default_status: str) -> dict[str, Any]:
+    """Return a new post's fields, not yet validated. `images` are the uploaded photos' URLs. Raises ValidationError."""
     properties = message.properties
     check_size(properties)
     fields = {name: value for name, value in fields_of(properties).items() if value}
@@ -141,7 +128,7 @@ def post_of(message: Submission, images: list[str], now: str, status: str = "pub
         raise ValidationError("must be given unless there is a photo", "content")
     content = fields.get("content", "")
     fields.setdefault("title", title_of(content) or now[:10])
-    return dated(fields | {"content": with_photos(content, shown)}, status, now)
+    return dated(fields | {"content": with_photos(content, shown)}, default_status, now)
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
@@ -203,10 +190,7 @@ def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], tags: list[str]) -> dict[str, Any]:
-    """Return the changes that the `delete` part of an update makes to a post.
-
-    `tags` are the post's tags after the other parts of the update.
-    """
+    """Return the changes from an update's `delete` part. `tags` are the tags after the update's other parts."""
     changes: dict[str, Any] = {}
     for name, values in deleted.items():
         if name == "category":
@@ -220,10 +204,7 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
 
 
 def update_of(body: Mapping[str, Any]) -> Update:
-    """Return the update in a JSON body, leaving out empty values. Raises ValidationError.
-
-    An optional property is cleared if the update replaces it with no value.
-    """
+    """Return the update in a JSON body, leaving out empty values. Raises ValidationError."""
     parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
     if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
         parts, deleted = [replaced, added], dict.fromkeys(deleted)
@@ -233,6 +214,7 @@ def update_of(body: Mapping[str, Any]) -> Update:
         raise ValidationError("must have a list of values for each property", "replace, add, delete")
     for properties in (replaced, added, deleted):
         check_size(properties)
+    # Replacing an optional property with no value clears it.
     cleared: dict[str, list[Any]] = {name: [] for name in (*CLEARED, "category") if name in replaced}
     return Update(cleared | without_empty(replaced), without_empty(added), deleted)
 

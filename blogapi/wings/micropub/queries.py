@@ -87,10 +87,7 @@ def config_of(request: Request) -> Fields:
 
 
 def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
-    """Load the query, ignoring empty values and server commands (`mp-…`), which have no effect here.
-
-    Raises ValidationError for any other unknown parameter, because the client may expect it to select other items.
-    """
+    """Load the query without empty values and server commands (`mp-…`). Raises ValidationError for anything unknown."""
     pairs = request.environ.get("QUERY_STRING", "").split("&")
     return load_query(schema, "&".join(pair for pair in pairs if not re.match("mp-|[^=]*=?$", pair)))
 
@@ -117,10 +114,7 @@ def tags_with(reader: Reader, text: str, status: str | None, after: str | None, 
 
 
 def source(request: Request) -> Fields:
-    """Return the post at `url` as an entry, or a page of posts if there is no `url`.
-
-    With `properties`, the entries contain only these properties.
-    """
+    """Return the post at `url` or else a page of posts, as entries with only the requested `properties`, if any."""
     query = query_of(request, source_query)
     names = query.get("properties")
 

@@ -34,14 +34,8 @@ OTHER_METHODS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
 ACTIONS = ("update", "delete", "undelete")
 new_post, change_of_post = PostInputSchema(), PostChangeSchema(partial=True)
 # Micropub's status and error code, by the status of the same error in /v1. A missing post is an invalid request.
-ERRORS = {
-    401: (401, "unauthorized"),
-    403: (401, "insufficient_scope"),
-    404: (400, "invalid_request"),
-    429: (429, "too_many_requests"),
-    500: (500, "server_error"),
-    503: (503, "temporarily_unavailable"),
-}
+ERRORS = {401: (401, "unauthorized"), 403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
+ERRORS |= {429: (429, "too_many_requests"), 500: (500, "server_error"), 503: (503, "temporarily_unavailable")}
 
 views = SelfGuarded("micropub", __name__, template_folder="templates")
 
@@ -123,10 +117,7 @@ def change_post() -> Response:
 
 
 def convert(request: Request, properties: dict[str, list[Any]]) -> None:
-    """Convert HTML content to Markdown, in a thread, and the publication time to RFC 3339.
-
-    A time without an offset is in BLOGAPI_TIMEZONE.
-    """
+    """Convert HTML content to Markdown, in a thread, and the publication time to RFC 3339."""
     if any(isinstance(value, dict) for value in properties.get("content", ())):
         value = entry.single(properties, "content")
         content, dropped = request.database.compute_in_thread(request.client, partial(entry.as_markdown, value))
@@ -152,10 +143,7 @@ def changed_response(request: Request, old: Fields, new: Fields, **more: Any) ->
 
 
 def create(request: Request, message: Submission) -> Response:
-    """Create a post with its photos, but only once if the client repeats the request.
-
-    Fields and photos are all checked before any of them is stored.
-    """
+    """Check a post and its photos, then store them, but only once if the client repeats the request."""
     if message.type not in ("", "h-entry"):
         raise BadRequest("h: must be entry, or left out")
     entry.refuse(message.properties)

@@ -1,7 +1,4 @@
-"""The search index: the words of every post, updated in the same transaction as the post.
-
-The index does not store a post's status. A search reads the status from the post.
-"""
+"""The search index: the words of every post, but not its status, updated in the same transaction as the post."""
 
 import time
 from collections.abc import Iterator

@@ -34,10 +34,7 @@ class Rebuilding(Unavailable):
 
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
-    """Return a page of search results. A quick search for a single word runs inline; all others run in a thread.
-
-    Raises Rebuilding.
-    """
+    """Return a page of results. A quick search runs inline, all others in a thread. Raises Rebuilding."""
     (text, is_prefix), *others = words.of_search(query.q)
     is_word = " " not in text and not is_prefix and not others
     if is_word and query.sort == "created_at" and query.tag is None and query.status in (None, "published"):
@@ -71,10 +68,7 @@ def page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any
 
 
 def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tuple]:
-    """Yield the rows of posts whose id is at least `below`. Older posts may be missing from the index.
-
-    Raises Rebuilding if these rows do not fill the page.
-    """
+    """Yield the rows of posts from the id `below` on, which are all indexed. Raises Rebuilding if they are too few."""
     count = 0
     for row in rows:
         if id_of(row) < below:
@@ -154,10 +148,7 @@ AFTER_QUICK_READ = Compiled(f"{MATCHES_BEFORE} 1 OFFSET :max_read")
 
 
 def _sqlite_query(order: Order) -> str:
-    """Return the query for the first matching posts.
-
-    The query finds their ids first; otherwise, SQLite would sort whole documents.
-    """
+    """Return the query for the first matches. It finds their ids first, because SQLite would sort whole documents."""
     ids = f"""
         SELECT id FROM ({MATCHES_BEFORE} :max_read) AS matches CROSS JOIN post USING (id)  -- keeps the order
         WHERE ({" OR ".join(order.lists)}) LIMIT :limit

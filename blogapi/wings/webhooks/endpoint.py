@@ -71,10 +71,7 @@ class AttemptResult(NamedTuple):
 
 
 class ShortSocket(socket.socket):
-    """A socket that returns at most `left` bytes, because a receiver may never stop sending.
-
-    It lets other greenlets or threads run before each read.
-    """
+    """A socket that returns at most `left` bytes, because a receiver may never stop sending."""
 
     left = RECEIVED_BYTES
 
@@ -83,7 +80,7 @@ class ShortSocket(socket.socket):
         return bytes(data[: self.recv_into(memoryview(data))])
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        time.sleep(0)
+        time.sleep(0)  # lets other greenlets or threads run
         count = super().recv_into(memoryview(buffer)[: self.left], nbytes, flags)
         self.left -= count
         return count

@@ -105,10 +105,7 @@ class Sender:
 
 
 def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
-    """Return a delivery's state after an attempt, and the time of the next attempt, if any.
-
-    `attempts` is the number of attempts before this one.
-    """
+    """Return a delivery's state after an attempt that followed `attempts` others, and the time of the next, if any."""
     if result.status is not None and 200 <= result.status < 300:
         return "delivered", None
     if result.status == GONE or attempts >= len(RETRIES):

@@ -88,10 +88,7 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def _names(text: str) -> list[str]:
-    """Return the items of a JSON array, or the names in a JSON object.
-
-    Return no items if the JSON is damaged, so that the webhook is still listed and can be deleted.
-    """
+    """Return a JSON array's items or an object's names. Damaged JSON has none, so that the webhook is still listed."""
     with suppress(TypeError, ValueError):
         return [*json.loads(text)]
     return []
@@ -198,12 +195,10 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 
 
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
-    """Record a ping for a webhook, even if it does not subscribe to `ping`. Raises DoesNotExist, Rejected.
-
-    The ping contains a sample post, so that users of tools such as Zapier and Make can map its fields.
-    """
+    """Record a ping for a webhook, even if it does not subscribe to `ping`. Raises DoesNotExist, Rejected."""
     if not find(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
+    # A sample post lets users of tools such as Zapier and Make map its fields.
     _record(tx, "ping", {"post": documents.EXAMPLE}, [(webhook_id, 0)])
     return deliveries(tx, webhook_id, 1)[0]
 
@@ -225,10 +220,7 @@ def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDeliver
 
 
 def prune(tx: Transaction, webhook_id: int) -> int:
-    """Delete some of a webhook's finished deliveries: those over the limit, and those older than DELIVERY_TTL.
-
-    Return how many were deleted.
-    """
+    """Delete some finished deliveries, over the limit or older than DELIVERY_TTL. Return how many were deleted."""
     finished = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state != "pending")
     surplus = finished.order_by(Delivery.event_id.desc()).offset(MAX_FINISHED).limit(MAX_PRUNED)
     is_old = Event.created_at <= earlier(tx.now, DELIVERY_TTL)
