@@ -52,7 +52,7 @@ CREATE TABLE draft_copy (
 
 CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
 
--- Proposed changes to posts, which stay here until they are applied, or an hour after they were refused
+-- Proposed changes to posts that are pending, or that were refused within the last hour
 CREATE TABLE proposal (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     post_id INTEGER NOT NULL,

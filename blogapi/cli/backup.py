@@ -57,7 +57,7 @@ def file_or_folder(value: str) -> Path:
     """Return a path. Refuse a missing folder that ends in a slash: Path drops the slash, so it would become a file."""
     path = given_path(value)
     if value.endswith("/") and not path.is_dir():
-        raise click.BadParameter("must be a folder that exists, if it ends in /")
+        raise click.BadParameter("must be an existing folder, because it ends in /")
     return path
 
 
@@ -79,7 +79,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
     damage. The server can keep running.
     """
     if keep and not path.is_dir():
-        raise click.BadParameter("must be a folder that exists, because of --keep", param_hint="'DIR'")
+        raise click.BadParameter("must be an existing folder, because --keep is given", param_hint="'DIR'")
     is_folder = path.is_dir()
     file = path / datetime.now(UTC).strftime(BACKUP_NAME) if is_folder else path
     engine = engine_for(Config.from_environ(os.environ).database)
@@ -120,7 +120,7 @@ def record(engine: Engine) -> None:
         with closing(engine):
             Database(engine).write(replace_time)
     except Unavailable as error:
-        click.echo(f"The backup is written, but its time is not recorded: {error}", err=True)
+        click.echo(f"The backup was written, but its time could not be recorded: {error}", err=True)
 
 
 def replace_time(tx: Transaction) -> None:
@@ -134,7 +134,7 @@ def call(url: str) -> None:
     try:
         urlopen(url, timeout=PING_SECONDS).close()
     except (HTTPException, OSError) as error:
-        raise OSError(f"the backup is written, but {url} does not answer: {error}") from error
+        raise OSError(f"the backup was written, but {url} does not answer: {error}") from error
 
 
 @click.command("copy")

@@ -63,7 +63,7 @@ def _database(config: Config) -> str:
             raise ValueError(f"{database.engine.name} is damaged: {damage.splitlines()[-1]}; restore a backup")
         indexes = {name for (name,) in database.rows(SQL(INDEXES[database.dialect]))}
         if missing := {*INDEX.findall(section(SCHEMA, "")[0])} - indexes:
-            raise ValueError(f"the index {min(missing)} is missing: blogapi copy creates a new database with it")
+            raise ValueError(f"the index {min(missing)} is missing: blogapi copy makes a copy that has it again")
         return database.engine.name
 
 
@@ -172,7 +172,7 @@ def _proxies(config: Config) -> str:
         return "none"
     if config.base_url.startswith("http:"):
         raise ValueError("BLOGAPI_URL is http: keys cross the network in clear text; put a proxy with TLS in front")
-    raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address instead of the clients'")
+    raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log contains the proxy's address instead of the clients'")
 
 
 FILE_CHECKS = {"access": _access, "permissions": _permissions, "free space": _space}

@@ -40,7 +40,7 @@ def login(end: bool, days: int | None, qr: bool) -> None:
                 if qr:
                     show(code_of(f"{url}/settings/open?link={link}"))
                     if is_loopback(url):
-                        click.echo(f"A phone cannot open {url}: set BLOGAPI_URL to the address it can open.", err=True)
+                        click.echo(f"A phone cannot open {url}: set BLOGAPI_URL to one that it can open.", err=True)
             except OSError:
                 database.write(sessions.end, keys.digest_of(link))
                 raise

@@ -182,7 +182,7 @@ def run(
 ) -> None:
     """Push, pull or predict both. The exit status is 2 if there is a conflict, or else 1 if a file failed."""
     if move_to and deletes:
-        raise click.UsageError("--move-to and --delete need two runs: look at the results of the first.")
+        raise click.UsageError("--move-to and --delete cannot be combined: check the results of --move-to first.")
     if not (address := move_to or address):
         raise click.UsageError("Set BLOGAPI_REMOTE to the address of the service.")
     folder, names = folder_and_names(paths)

@@ -59,10 +59,10 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
         elif not (dry_run or yes) and sys.stdin.isatty():
             actions = Counter(undone.action for undone in undo.undo(database, since, dry_run=True))
             counts = counted({action: actions[action] for action in (*ACTIONS, *actions)})
-            click.confirm(f"This undoes the changes of all keys: {counts}. Go on?", abort=True, err=True)
+            click.confirm(f"This undoes the changes made with all keys: {counts}. Continue?", abort=True, err=True)
         left = print_undone(undo.undo(database, since, key, dry_run), "would be " if dry_run else "")
     if since < kept_since:
-        click.echo(f"History is kept since {kept_since}: earlier changes cannot be undone.", err=True)
+        click.echo(f"The history begins at {kept_since}: earlier changes cannot be undone.", err=True)
     sys.exit(1 if left or since < kept_since else 0)
 
 

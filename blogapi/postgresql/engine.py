@@ -208,7 +208,7 @@ class Postgresql(Engine):
             with closing(self.connections.connect()) as connection:
                 server = connection.info
                 if server.server_version < OLDEST or server.parameter_status("server_encoding") != "UTF8":
-                    raise Unavailable("its server must be PostgreSQL 15 or newer, and its encoding UTF8")
+                    raise Unavailable("its server must be PostgreSQL 15 or newer, with the encoding UTF8")
                 self.connections.check_sessions(connection)
                 connection.execute(UNLIMITED)
                 with connection.transaction():
@@ -217,7 +217,7 @@ class Postgresql(Engine):
                     yield contents, contents.set_up(create, upgrade)
         except (psycopg.Error, Unavailable) as error:
             retry_after = getattr(error, "retry_after", None)
-            way_out = "; does it run there? See BLOGAPI_DATABASE" if isinstance(error, Unreachable) else ""
+            way_out = "; is the server running there? See BLOGAPI_DATABASE" if isinstance(error, Unreachable) else ""
             cause = f"cannot {purpose} the database {self.name}: {reason(error)}{way_out}"
             raise Unavailable(cause, retry_after) from error
 

@@ -21,8 +21,8 @@ from blogapi.storage.errors import Unavailable
 SETTINGS = "python:blogapi.server.gunicorn_conf"
 WORKER = "blogapi.server.worker.Worker"
 OTHER_WORKERS = (
-    "blogapi: must run as many workers as WEB_CONCURRENCY says, of its own class, or the rate limit would be "
-    "multiplied; see GUNICORN_CMD_ARGS and the command line"
+    "blogapi: gunicorn must use blogapi's worker class, and WEB_CONCURRENCY workers; otherwise, the rate limit would "
+    "be multiplied. See GUNICORN_CMD_ARGS and the command line"
 )
 MIN_FILES = 256  # at least this many open files must be allowed
 MAC_FILES = 10_240  # highest limit on open files that macOS accepts by default

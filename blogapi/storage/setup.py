@@ -40,12 +40,12 @@ NEWER = (
     f"its version {{}} is newer than this program's {VERSION}; upgrade the program, or restore the backup from before "
     "the upgrade"
 )
-OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
+OLDER = "it was written by an older version of this program; to upgrade it, run blogapi init, or start the server"
 INDEX_OUTDATED = (
-    "another version of Python, regex or this program has indexed its words; run blogapi init to index them again"
+    "its words were indexed by another version of Python, regex or this program; run blogapi init to index them again"
 )
 EMPTY = "it is empty; run blogapi init to set it up"
-INCOMPLETE = "it says that its version is {}, but it has no table {}; restore a backup"
+INCOMPLETE = "its version is {}, but it has no table {}; restore a backup"
 NO_FTS5 = (
     "SQLite {} lacks FTS5, which the search needs; {} uses it: install blogapi with another Python"
     " (in a checkout, rm -r .venv && make PYTHON=…)"

@@ -94,9 +94,9 @@ class Sqlite(Engine):
             return f"{reason}; set BLOGAPI_DATABASE to a file"
         for file in filter(os.path.exists, (self.path, self._wal)):
             if not os.access(file, os.R_OK | os.W_OK):
-                return f"this user cannot read and write {file}; blogapi doctor says what helps"
+                return f"this user cannot read and write {file}; run blogapi doctor to see how to fix this"
         if self.path.parent.exists() and not os.access(self.path.parent, os.W_OK | os.X_OK):
-            return f"this user cannot write the folder {self.path.parent}, where SQLite keeps two more files"
+            return f"this user cannot write to the folder {self.path.parent}, where SQLite keeps two more files"
         return reason + REMEDIES.get(code_of(error), "")
 
     def another(self, wait_seconds: float) -> Self:

@@ -69,7 +69,7 @@ def test_the_time_of_a_backup_is_stored_if_the_database_can_be_written(run, path
     assert execute(path, "SELECT count(*) FROM backup WHERE made_at > '2026'") == [(1,)]
     execute(path, "PRAGMA user_version = 11")
     status, _, error = run("backup", tmp_path / "b.db")
-    assert (status, error[0][:55]) == (0, "The backup is written, but its time is not recorded: ca")
+    assert (status, error[0][:62]) == (0, "The backup was written, but its time could not be recorded: ca")
 
 
 def test_after_success_a_file_is_touched_and_an_address_requested(run, storage, tmp_path):
@@ -83,7 +83,7 @@ def test_an_address_that_does_not_answer_is_a_failure_of_its_own(storage, tmp_pa
     address = f"http://127.0.0.1:{free_port()}/ping"
     result = CliRunner().invoke(command_line, ["backup", str(tmp_path / "copy.db"), "--ping", address])
     assert (result.exit_code, (tmp_path / "copy.db").exists()) == (1, True)
-    assert str(result.exception).startswith(f"the backup is written, but {address} does not answer: ")
+    assert str(result.exception).startswith(f"the backup was written, but {address} does not answer: ")
 
 
 def test_a_backup_from_the_future_does_not_remove_the_new_one(run, storage, write):

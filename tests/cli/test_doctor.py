@@ -124,7 +124,7 @@ def test_a_folder_and_an_absent_server_are_faults_with_a_way_out(tmp_path):
     hosts = [("127.0.0.1", free_port()), ("localhost", free_port())]
     url = f"postgresql://me@{','.join(f'{host}:{port}' for host, port in hosts)}/blog"
     refused = "; ".join(f"{host} port {port}: Connection refused" for host, port in hosts)
-    fault = f"WRONG: cannot use the database {url}: {refused}; does it run there? "
+    fault = f"WRONG: cannot use the database {url}: {refused}; is the server running there? "
     assert checks(BLOGAPI_DATABASE=url)[1]["database"] == f"{fault}See BLOGAPI_DATABASE"
 
 

@@ -117,6 +117,6 @@ def test_a_time_before_the_kept_history_is_reported(run, accident, monkeypatch):
     monkeypatch.setenv("BLOGAPI_KEEP_DAYS", "1")
     status, output, error = run("undo", "--since", rfc3339(NOW - 25 * HOUR), "--key", "bad", "--dry-run")
     assert (status, output[-1]) == (1, "would be changed back 1, restored 1, moved to the trash 1, left 1")
-    assert re.fullmatch("History is kept since 20[^ ]+Z: earlier changes cannot be undone.", error[0])
+    assert re.fullmatch("The history begins at 20[^ ]+Z: earlier changes cannot be undone.", error[0])
     status, output, error = run("undo", "--since", rfc3339(NOW - 23 * HOUR), "--key", "nobody-else", "--dry-run")
     assert "kept since" not in "".join(error)

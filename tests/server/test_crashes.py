@@ -127,7 +127,7 @@ def test_posts_can_be_deleted_for_good_on_a_full_disk(small_disk):
 
 @pytest.mark.parametrize(
     ("read_only", "reason"),
-    [("blog.db", "this user cannot read and write {}/blog.db;"), (".", "this user cannot write the folder {}, where")],
+    [("blog.db", "this user cannot read and write {}/blog.db;"), (".", "this user cannot write to the folder {},")],
 )
 def test_a_command_says_whether_the_file_or_its_folder_is_read_only(tmp_path, read_only, reason):
     environ = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db")}

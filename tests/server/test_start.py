@@ -27,8 +27,8 @@ def refusal(tmp_path, *arguments, command=(BIN / "gunicorn",), **environ):
 
 
 ONE_WORKER = (
-    "blogapi: must run as many workers as WEB_CONCURRENCY says, of its own class, or the rate limit would be "
-    "multiplied; see GUNICORN_CMD_ARGS and the command line"
+    "blogapi: gunicorn must use blogapi's worker class, and WEB_CONCURRENCY workers; otherwise, the rate limit would "
+    "be multiplied. See GUNICORN_CMD_ARGS and the command line"
 )
 
 

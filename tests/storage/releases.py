@@ -45,7 +45,7 @@ for path in SAMPLES.glob("blog-*.json"):  # made by tests/make_sample.py
     if version < VERSION:
         RELEASES[f"version {version}"] = version
         SEEN[f"version {version}"] = json.loads(path.read_bytes())
-OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
+OLDER = "it was written by an older version of this program; to upgrade it, run blogapi init, or start the server"
 
 
 def unpacked(version, folder):
