@@ -20,7 +20,7 @@ from blogapi.storage.setup import EMPTY, MISSING, SCHEMA, TABLE, Contents, Sqlit
 from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.search import index
 
-Progress = Callable[[Iterable, int], Iterable]
+Progress = Callable[[Iterable, int], Iterable]  # receives rows and their number, and returns the rows
 # Tables that are not copied, because the target derives their rows from the other tables
 FILLED = ("image_total", "search_rebuild", "upload")
 # The webhooks in a database before version 13, which kept their options in a separate table
@@ -40,10 +40,7 @@ def backup(engine: Engine, path: Path) -> None:
 
 
 def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count: rows) -> None:
-    """Copy a consistent snapshot of a database to an empty database, either completely or not at all.
-
-    `progress(rows, count)` must return the rows. Raises Unavailable, or OSError if a file cannot be written.
-    """
+    """Copy a snapshot of a database to an empty one, either completely or not at all. Raises Unavailable, OSError."""
     with snapshot(source) as contents, filling(target) as filled:
         version, stored_tables = contents.version(), contents.tables()  # An older database has fewer tables.
         if not version:

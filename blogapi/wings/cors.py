@@ -28,7 +28,6 @@ def answer_preflight() -> Response | None:
 
 @cors.after_app_request
 def allow(response: Response) -> Response:
-    """Add the CORS headers to a response."""
     headers = headers_for(current_request())
     if vary := headers.pop("Vary", ""):
         response.vary.add(vary)

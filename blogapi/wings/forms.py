@@ -40,7 +40,6 @@ class Form:
         return self.keep
 
     def keep(self, piece: bytes) -> None:
-        """Add a piece to the last field."""
         self.fields[-1][1].extend(piece)
         self.size += len(piece)
         self.request.info.kept_bytes += len(piece)

@@ -26,7 +26,6 @@ BLUEPRINTS = [
 
 
 def create_blueprint(config: Config) -> Blueprint:
-    """Create the API's blueprint, which contains the blueprints of the core and of every wing."""
     api = Blueprint("api", __name__)
     for blueprint in [*BLUEPRINTS, cors] if config.cors_origins else BLUEPRINTS:
         api.register_blueprint(blueprint)

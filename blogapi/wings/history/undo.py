@@ -84,14 +84,12 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
         yield Undone(post_id, "", "left", "it was deleted for good")
 
 
-def _undo_posts(
-    database: Database, since: str, key: str | None, post_ids: list[int], dry_run: bool
-) -> Iterator[Undone]:
+def _undo_posts(database: Database, since: str, key: str | None, ids: list[int], dry_run: bool) -> Iterator[Undone]:
     """Undo the changes to posts in short transactions. Yield a result for each post that has changed."""
     undo_post = partial(_undo_post, since, key)
-    results: Iterable[Undone | None] = map(partial(undo_post, database), post_ids)
+    results: Iterable[Undone | None] = map(partial(undo_post, database), ids)
     if not dry_run:
-        results = write_each(database, undo_post, post_ids, STEP_SECONDS, partial(_pause, database))
+        results = write_each(database, undo_post, ids, STEP_SECONDS, partial(_pause, database))
     return filter(None, results)
 
 

@@ -90,10 +90,7 @@ IMAGE_WITH_ID = Compiled(Image.select(*_columns).where(Image.id == Placeholder("
 def page(
     reader: Reader, limit: int, before: Cursor[str] | None = None, name: str = ""
 ) -> Page[StoredImage, Cursor[str]]:
-    """Return a page of images whose names contain `name`, newest first, starting after the cursor.
-
-    Raises DoesNotExist if the cursor contains only the id of an image, and there is no such image.
-    """
+    """Return a page of images whose names contain `name`, newest first. Raises DoesNotExist for an unknown cursor."""
     query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
     if before:
         created_at = before.key or find(reader, before.id).created_at
@@ -282,10 +279,9 @@ def used_ids(reader: Reader) -> set[str]:
 
 
 def delete(tx: Transaction, image_id: str, since: str) -> str:
-    """Delete an image, and return its upload, whose parts the caller must delete. Raises DoesNotExist.
+    """Delete an image that was unused at the time `since`. Return its upload, whose parts the caller must delete.
 
-    At the time `since`, the caller saw that no post, revision, proposal or unsaved text used the image. Raises Rejected
-    if one that was changed since then uses it.
+    Raises DoesNotExist, or Rejected if anything that has changed since then uses the image.
     """
     image = find(tx, image_id)
     refuse_used(_find_uses(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since))

@@ -143,7 +143,6 @@ def hides(name: str, value: Any) -> bool:
 
 
 def without_passwords(value: Any) -> Any:
-    """Return a value without any passwords in its mappings."""
     if isinstance(value, list):
         return list(map(without_passwords, value))
     if not isinstance(value, dict):

@@ -51,7 +51,6 @@ def ref_of(request: Request, url: Any) -> PostRef:
 
 
 def parse_offset(text: str) -> int:
-    """Parse the number of items to skip. Raises ValidationError."""
     if re.fullmatch("0|[1-9][0-9]{0,5}", text) and int(text) <= MAX_OFFSET:
         return int(text)
     raise ValidationError(f"must be a whole number from 0 to {MAX_OFFSET:,}; use `after` for more")

@@ -48,7 +48,6 @@ def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
 
 
 def remove(tx: Transaction, post_id: int) -> None:
-    """Remove a post's words from the index."""
     tx.defer_last((post_id,), REMOVE, id=post_id)
 
 

@@ -183,7 +183,6 @@ def _sqlite_by_time(order: Order) -> str:
 
 
 def _postgresql_words(query: ListQuery) -> dict[str, Any]:
-    """Return the query parameters for the words of a search."""
     phrases = words.of_search(query.q)
     patterns = [f"%{_spaced(*phrase)}%" for phrase in phrases]
     lexemes = [f"'{text}'{':*' if is_prefix else ''}".replace(" ", "' & '") for text, is_prefix in phrases]

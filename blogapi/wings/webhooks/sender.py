@@ -125,11 +125,7 @@ def why_failed(message: Message, result: AttemptResult) -> str:
 
 
 def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
-    """Return the next BATCH messages to a webhook, to which `sent` messages have been sent already.
-
-    Messages to be sent immediately are in the order of their events. Retries and delayed events are in the order of the
-    times at which they are due.
-    """
+    """Return the next BATCH messages to a webhook, to which `sent` messages have been sent already."""
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": BATCH}
     first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, TIMED_MESSAGES))
     messages: list[Message] = []

@@ -189,7 +189,6 @@ def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
 
 
 def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
-    """Return the number of a webhook's deliveries by state."""
     counts = Delivery.select(Delivery.state, fn.COUNT(Delivery.event_id)).group_by(Delivery.state)
     return dict(reader.rows(counts.where(Delivery.webhook_id == webhook_id)))
 

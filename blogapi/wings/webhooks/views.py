@@ -36,7 +36,6 @@ views = Views("webhooks", __name__)
 
 
 def check_headers(headers: dict[str, Any]) -> None:
-    """Validate a webhook's headers. Raises ValidationError."""
     if not all(isinstance(text, str) for text in headers.values()):
         raise ValidationError(NOT_HEADERS)
     if len(headers) > MAX_HEADERS or sum(map(len, chain(headers, headers.values()))) > MAX_HEADER_BYTES:
@@ -78,14 +77,10 @@ class WebhookInputSchema(InputSchema):
         validate=Range(0, MAX_AFTER, error="must be from {min} to {max}"),
         error_messages=schemas.NOT_NULL | {"invalid": "must be a whole number"},
         **doc(
-            "Delays events by this many seconds, and sends only the last one. "
-            "With 0, the default, every event is sent immediately."
+            "Delays events by this many seconds, and sends only the last. With 0, the default, each is sent at once."
         ),
     )
-    body = choice(
-        webhooks.BODIES,
-        "The format of the body: `event`, the default, or `dispatch`, for GitHub's `repository_dispatch`.",
-    )
+    body = choice(webhooks.BODIES, "`event`, the default, or `dispatch`, the format of GitHub's `repository_dispatch`.")
 
 
 class WebhookChangeSchema(WebhookInputSchema):
@@ -199,9 +194,7 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
     return no_content(request)
 
 
-@views.operation(
-    "POST /v1/webhooks/<id:webhook_id>/ping", Answer(202, "The ping, which will be sent soon.", DeliverySchema())
-)
+@views.operation("POST /v1/webhooks/<id:webhook_id>/ping", Answer(202, "The ping, to be sent soon.", DeliverySchema()))
 def ping_webhook(request: Request, webhook_id: int) -> Response:
     """Send a ping with a sample post to a webhook.
 

@@ -44,7 +44,6 @@ def read_image(file: BinaryIO) -> ImageFile:
 
 
 def check_size(width: int, height: int) -> None:
-    """Raise InvalidImage unless the size is within the limits."""
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
         raise InvalidImage(f"must have 1 to {MAX_SIDE:,} pixels a side, not {width:,} x {height:,}")
     if width * height > MAX_PIXELS:
