@@ -93,7 +93,7 @@ def rebase_images(database: Database, old: str) -> int:
 
 
 def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:
-    """Change the addresses in a post; return its slug and "", or its slug and why the post was left alone.
+    """Change the addresses in a post; return its slug, and the reason if it was left alone, otherwise "".
 
     Return None if there is nothing to change.
     """

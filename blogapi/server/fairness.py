@@ -184,7 +184,7 @@ def oldest_head(budget: Budget, connection: "ClientConnection") -> "ClientConnec
 
 
 def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
-    """Choose the oldest request of the busiest client, if it has at least two more requests than this one's client."""
+    """Choose the oldest request of the busiest client, if it has at least two more than the client of `connection`."""
     requests = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(requests, key=requests.__getitem__, default=connection.client)
     if requests[client] <= requests[connection.client] + 1:
