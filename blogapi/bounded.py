@@ -33,7 +33,7 @@ class OutOfBounds(ValueError):
 def check_json(data: bytes, max_values: int, max_depth: int) -> None:
     """Check the bounds of JSON. Commas and opening brackets count as values. Raises OutOfBounds."""
     openings = data.count(b"[") + data.count(b"{")
-    if openings > max_depth or openings + data.count(b",") > max_values:  # Count again without strings.
+    if openings > max_depth or openings + data.count(b",") > max_values:  # Count again without those in strings.
         structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
         _check(structure.count(b'"') // 4, max_values)  # A name and its value have at most four quotes.
         _check_structure(b"".join(structure.split(b'"')[::2]), max_values, max_depth)
@@ -57,7 +57,7 @@ def check_toml(text: str, max_values: int, max_depth: int) -> None:
 
 def _check_structure(structure: bytes, max_values: int, max_depth: int) -> None:
     """Check the bounds of JSON or TOML without its strings. Raises OutOfBounds."""
-    brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # More would exceed the limit anyway.
+    brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # The rest would exceed the limit.
     depth = max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0)
     _check(sum(map(structure.count, (b"[", b"{", b","))), max_values, depth, max_depth)
 

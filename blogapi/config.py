@@ -55,7 +55,7 @@ class Config:
     create: bool = True  # whether the server sets up a missing or empty database
     database_connections: Annotated[int, 1, 1000] = 5  # to PostgreSQL, per process; the webhook sender opens one more
     web_concurrency: Annotated[int, 1, 256] = 1  # number of processes; more than one needs PostgreSQL
-    rate_limit: Annotated[int, 1, 999_999_999] = 100  # requests per minute and key
+    rate_limit: Annotated[int, 1, 999_999_999] = 100  # requests per minute for each key
     log_level: LogLevel = "info"
     log_format: LogFormat = "text"
     drain_seconds: Annotated[int, 0, 60] = 0  # how long a stopping service continues to serve; see /readyz
@@ -118,7 +118,7 @@ class Config:
 def _suggestion(variable: str, value: str, variables: list[str]) -> str:
     if KUBERNETES.fullmatch(f"{variable}={value}"):
         return "Kubernetes sets it for a Service: rename that, or set enableServiceLinks: false in the Pod"
-    names = {name.removeprefix(PREFIX): name for name in variables}  # With the prefix, all would be similar.
+    names = {name.removeprefix(PREFIX): name for name in variables}  # With the prefix, all names would look similar.
     close = get_close_matches(variable.removeprefix(PREFIX).upper(), names, n=1)
     return f"did you mean {names[close[0]]}?" if close else f"known: {', '.join(variables)}"
 
@@ -185,7 +185,7 @@ def zone_named(name: str) -> tzinfo | None:
     """Return the time zone with an IANA name, or None if it is unknown."""
     try:
         return ZoneInfo(name) if ZONE_NAME.fullmatch(name) and len(name) < 50 else None
-    except (KeyError, OSError, ValueError):  # unknown, a folder, or not a time zone
+    except (KeyError, OSError, ValueError):  # The name is unknown, or belongs to a folder or another file.
         return None
 
 
@@ -206,7 +206,7 @@ def _base_url(url: str) -> str:
 
 
 def _post_url(text: str) -> str:
-    url = re.fullmatch(r"(?=[!-~]*\Z)https?://[^/?#{}]+(/[^?#]*)", text)  # ASCII, for the Location header
+    url = re.fullmatch(r"(?=[!-~]*\Z)https?://[^/?#{}]+(/[^?#]*)", text)  # only ASCII, for the Location header
     if not url or url[1].count("{slug}") + url[1].count("{id}") != 1:
         example = "such as https://blog.example.org/posts/{slug}/, with other characters as %C3%A4"
         raise ValueError(f"must be an ASCII URL with {{slug}} or {{id}} in its path, {example}; not {text[:80]!r}")

@@ -34,12 +34,12 @@ class Field(NamedTuple):
 
     kind: Kind
     presence: Literal["required", "default", "optional", "service"]
-    description: str  # without the limits, which the schema adds
+    description: str  # description without the limits, which the schema adds
     example: Any = None
     max_length: int = 0  # limit in characters, or in items of a list; 0 if the kind sets the limits
     stays: bool = False  # whether a PUT without the field, and restoring an earlier version, leave it unchanged
     place: int = 8  # position in front matter; fields with the same position keep the order below, and 0 means none
-    label: str = ""  # on the owner's page; by default, its name
+    label: str = ""  # label on the owner's page; by default, the name
 
 
 TIME = "2026-11-20T10:10:00Z"
@@ -87,7 +87,7 @@ WITHOUT_CONTENT = [name for name in FIELDS if name != "content"]
 OPTIONAL = frozenset(name for name, field in FIELDS.items() if field.presence == "optional")
 REQUIRED = frozenset(FIELDS) - OPTIONAL  # fields that every post has
 SET_BY_SERVICE = tuple(name for name, field in FIELDS.items() if field.presence == "service")
-INPUT_FIELDS = tuple(name for name in FIELDS if name not in SET_BY_SERVICE)  # set by clients
+INPUT_FIELDS = tuple(name for name in FIELDS if name not in SET_BY_SERVICE)  # fields that clients set
 STAYING = tuple(name for name, field in FIELDS.items() if field.stays)
 # The value that clears a field, by its name; other fields cannot be cleared
 EMPTY = {

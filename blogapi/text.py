@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import regex
 
-# Control characters, unpaired surrogates, U+FFFE and U+FFFF, which would make a feed invalid because XML forbids them
+# Control characters, unpaired surrogates, U+FFFE and U+FFFF. Such characters can make a feed invalid, because XML
+# forbids most of them.
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 CONTROL_OR_BREAK = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in messages

@@ -24,7 +24,7 @@ BEARER: Any = ["Bearer"]  # a list, because WWWAuthenticate would add a space to
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
 
 View = TypeVar("View", bound=Callable)
-STRANGER = "stranger"  # stands for a scope where neither a key nor a session is needed
+STRANGER = "stranger"  # takes the place of a scope if a view needs neither a key nor a session
 
 
 class SelfGuarded(Blueprint):
@@ -156,8 +156,8 @@ def check_path(request: Request) -> None:
 def check_scope(request: Request, scope: str) -> None:
     """Raise Forbidden unless the operation permits this scope (other than full).
 
-    Read-only and published-only keys may only GET and HEAD, even on unknown paths. Any other request for an unknown
-    path passes, and the router answers it.
+    Read-only and published-only keys may only use GET and HEAD, even for unknown paths. All other requests for unknown
+    paths pass this check, and the router answers them.
     """
     view = current_app.view_functions.get(request.endpoint or "")
     operation = getattr(view, "operation", None)

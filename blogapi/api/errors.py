@@ -1,4 +1,4 @@
-"""Errors: every failure is answered with {"error": <status>, "message": <text for a person>}."""
+"""Error responses. Their body is {"error": <status>, "message": <text for a person>}."""
 
 import logging
 import re
@@ -44,7 +44,7 @@ def error_response(error: exceptions.HTTPException) -> Response:
     """Answer with an HTTP error and the headers of the exception (Allow, WWW-Authenticate, Retry-After)."""
     request = current_request()
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
-        error.valid_methods = sorted(error.valid_methods)  # also in Allow, in the same order in every process
+        error.valid_methods = sorted(error.valid_methods)  # This also sorts Allow, whose order would otherwise vary.
     code = error.code or 500
     message = error.description if error.description != type(error).description else None
     message = message or message_for(request, error)

@@ -16,7 +16,7 @@ from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
 
 class IdConverter(BaseConverter):
-    """An id exactly as the service writes it; nothing else matches."""
+    """Matches an id exactly as the service writes it."""
 
     regex = ID
 
@@ -25,7 +25,7 @@ class IdConverter(BaseConverter):
 
 
 class TagConverter(BaseConverter):
-    """A tag, folded. It may contain slashes."""
+    """Matches a tag, which may contain slashes, and folds it."""
 
     regex = r"[\s\S]+"
     part_isolating = False

@@ -30,12 +30,12 @@ MAX_BODY_VALUES = 10_000
 MAX_BODY_DEPTH = 100  # limit for nested arrays and objects
 MAX_SHOWN = 80  # messages quote at most this many characters of a header or a name
 MAX_QUOTED = 20  # messages quote at most this many characters of an invalid body
-MAX_BODY_FIELDS = 100  # well above any schema's field count; keeps error messages short
+MAX_BODY_FIELDS = 100  # well above the number of fields in any schema; this limit keeps error messages short
 LIST_INDEX = re.compile(r"\[[0-9]{0,4}\]$")  # allowed after the name of a list: fields[]=slug or fields[0]=slug
 
 
 class RequestInfo:
-    """What the server needs to know about a request for logging, metrics and limits.
+    """The data about a request that the server needs for logging, metrics and limits.
 
     Our server puts it into the WSGI environment. Other servers do not use it.
     """
@@ -45,15 +45,15 @@ class RequestInfo:
     endpoint: str | None = None  # BLUEPRINT.VIEW
     cause = ""  # cause of an error
     max_body_bytes = 0  # limit for a body that is read in pieces; 0 if it is read at once
-    kept_bytes = 0  # bytes of these pieces in memory
+    kept_bytes = 0  # number of bytes of a body read in pieces that are in memory
 
 
 class Request(flask.Request):
     """A request with its key, its loaded query, and other state for later stages."""
 
-    key: KnownKey | None = None  # its valid API key
-    quota: Quota | None = None  # its key's remaining quota
-    session = ""  # token of its valid session on the owner's page
+    key: KnownKey | None = None  # the valid API key, if any
+    quota: Quota | None = None  # the remaining quota of the key
+    session = ""  # the token of the valid session on the owner's page
     error_page: Callable[[int, str], str] | None = None  # renders an error page from a status and a message
     operation: Operation  # the requested operation
     query: Mapping[str, Any]  # loaded with the operation's schema
@@ -91,7 +91,7 @@ class Request(flask.Request):
 
 
 request = cast(Request, flask.request)  # the current request, for views that do not receive it
-# Returns the current request itself, because each access through Flask's proxy costs a function call.
+# This function returns the current request itself, because each access through Flask's proxy costs a function call.
 current_request: Callable[[], Request] = cast(Any, flask.request)._get_current_object
 
 
@@ -257,7 +257,7 @@ def precondition(request: Request, hint: str = "") -> Callable[[bytes | None], N
     The error message about If-Match ends with the hint.
     """
     environ = request.environ
-    writes = request.method not in READ_METHODS  # a read answers 304 instead
+    writes = request.method not in READ_METHODS  # for a read, the response is 304 instead
     match = request.if_match if "HTTP_IF_MATCH" in environ else None
     none_match = request.if_none_match if writes and "HTTP_IF_NONE_MATCH" in environ else None
 

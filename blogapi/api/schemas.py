@@ -86,7 +86,7 @@ class Text(fields.String):
         super().__init__(validate=[length, self._validate_characters, *validators], **kwargs)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        if not isinstance(value, str):  # The other checks of marshmallow are for other types.
+        if not isinstance(value, str):  # Other types need more of marshmallow's checks.
             return super().deserialize(value, attr, data, **kwargs)
         text = value.strip(self.removed)
         self._validate(text)
@@ -138,7 +138,7 @@ class Url(Text):
 def distinct(item: fields.Field, length: Length, key: Callable[[str], str] = str, **kwargs: Any) -> fields.List:
     """Return a field for a list without repeats: the first of several strings with the same `key` is kept."""
 
-    def check_length(value: Any) -> Any:  # first, because 100,000 bad items would produce 100,000 messages
+    def check_length(value: Any) -> Any:  # checked first, because 100,000 bad items would produce 100,000 messages
         return length(value) if isinstance(value, list) else value
 
     def without_repeats(items: list[str]) -> list[str]:
@@ -159,7 +159,7 @@ class Names(fields.List):
 
 
 class Time(fields.AwareDateTime):
-    """An RFC 3339 time with an offset. Loads as a string, in UTC, to the second."""
+    """An RFC 3339 time with an offset. It is loaded as a string in UTC, to the second."""
 
     default_error_messages = NOT_NULL | {
         "invalid": "must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z"
@@ -232,7 +232,7 @@ class InputSchema(StrictSchema):
 
 
 class Flag(fields.Boolean):
-    """true or false; marshmallow would accept many other values."""
+    """true or false. marshmallow's own field would accept many other values."""
 
     default_error_messages = NOT_NULL | {"invalid": "must be true or false"}
 

@@ -1,4 +1,4 @@
-"""The effects of a post change on history, slugs, tags, the search index and events.
+"""The effects of a change to a post on history, slugs, tags, the search index and events.
 
 The effects run once for each change, before the row of the post is written, because the history copies the old row.
 There is one exception: if a due post is damaged, its publication time is removed without any effects.
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 def check_permitted(author: Author, *posts: Fields, kind: Kind = "updated") -> None:
-    """Raise NotPermitted if the author may only write drafts and a post is not a draft; {} means no post."""
+    """Raise NotPermitted if the author may only write drafts, and one of the posts is not a draft. Ignores {}."""
     if author.drafts_only:
         if kind == "purged":
             raise NotPermitted("a draft can be moved to the trash, but not deleted for good")
@@ -50,7 +50,7 @@ def check_permitted(author: Author, *posts: Fields, kind: Kind = "updated") -> N
 
 
 def run(tx: Transaction, change: Change) -> None:
-    """Run all side effects of a post change. Raises NotPermitted before anything is written."""
+    """Run all side effects of a change to a post. Raises NotPermitted before anything is written."""
     kind, post_id, old, new, author, version, with_events = change
     check_permitted(author, old, new, kind=kind)
     if kind == "purged" or (kind == "deleted" and not tx.keeps_history):

@@ -16,16 +16,16 @@ from blogapi.clock import earlier
 from blogapi.storage.engine import Compiled, Placeholder, Transaction
 from blogapi.storage.models import Post, Purge, Retagging, Revision
 
-MAX_REVISIONS = 50  # at most this many are kept for a post
-PRUNED_REVISIONS = 50  # at most this many are deleted in a transaction
+MAX_REVISIONS = 50  # at most this many revisions are kept for a post
+PRUNED_REVISIONS = 50  # at most this many revisions are deleted in a transaction
 PRUNED_ROWS = 500  # at most this many retaggings or purges are chosen for deletion in a transaction
-PRUNING_SECONDS = 0.010  # a transaction ends after this time, because other writers wait for it
+PRUNING_SECONDS = 0.010  # a pruning transaction ends after this time, because other writers wait for it
 
 RevisionState = Literal["replaced", "deleted", "restored"]
 
 
 def add_revision(tx: Transaction, post_id: int, version: int, author: str, state: RevisionState) -> None:
-    """Keep the version of a post that `author` is replacing; at most MAX_REVISIONS per post."""
+    """Store the version of a post that `author` is replacing, and delete the oldest version beyond MAX_REVISIONS."""
     tx.defer(KEEP, id=post_id, now=tx.now, author=author, state=state)
     if version > MAX_REVISIONS:
         tx.defer(DROP_OLDEST, id=post_id, oldest=version - MAX_REVISIONS)
@@ -42,7 +42,7 @@ DROP_OLDEST = Compiled(
 
 
 def add_retagging(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
-    """Keep a post's tags before a site-wide tag change."""
+    """Store the tags that a post had before a site-wide tag change."""
     tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
 
 

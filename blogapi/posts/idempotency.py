@@ -23,12 +23,12 @@ KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
 
 class IdempotencyKey(NamedTuple):
-    """A client's name for a request, with a hash of its content."""
+    """The name that a client gave a request, and a hash of the request's content."""
 
     client: bytes  # SHA-256 of the name of the client's API key, which stays when the key is regenerated
     name: str
     request: bytes  # SHA-256 of the body and the query
-    is_derived: bool = False  # derived from the content, for a request without the header
+    is_derived: bool = False  # whether the name is derived from the content, because the request has no header
 
 
 def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
@@ -39,7 +39,7 @@ def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
     digest = hashlib.sha256(content)
     if HEADER in request.environ:
         return key_of(request)._replace(request=digest.digest())
-    # The leading space keeps it apart from keys that clients send, in which KEY_NAME allows no spaces.
+    # The leading space keeps the name apart from keys that clients send, in which KEY_NAME allows no spaces.
     name = f" {digest.hexdigest()}"
     return IdempotencyKey(digest_of(request.author.name), name, digest.digest(), is_derived=True)
 
@@ -90,7 +90,7 @@ def add_once(
                 raise Rejected("Idempotency-Key", "the post it created was deleted") from None
     post = add(tx, fields, author)
     forget_old(tx)
-    if key.is_derived:  # An expired row may still be there.
+    if key.is_derived:  # An expired row for this key may still exist.
         tx.defer(Idempotency.delete().where(Idempotency.digest == key.client, Idempotency.name == key.name))
     row = {"digest": key.client, "name": key.name, "request": key.request}
     tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))

@@ -14,7 +14,7 @@ MAX_BYTES = 32 * 1024  # limit for the size as JSON
 
 
 class ParamsError(ValueError):
-    """Params are invalid. `place` says where, such as `.author.name`, and `reason` says what would be right."""
+    """Params are invalid. `place` is the invalid place, such as `.author.name`; `reason` says what would be right."""
 
     def __init__(self, place: str, reason: str):
         super().__init__(f"{place[1:]}: {reason}" if place else reason)
@@ -28,7 +28,7 @@ class MergePatch(dict):
 
 def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
     """Raise ParamsError unless these are valid params. With `allow_null`, a value may be None."""
-    max_values = 2 * MAX_VALUES if allow_null else MAX_VALUES  # A patch may remove all values and add as many.
+    max_values = 2 * MAX_VALUES if allow_null else MAX_VALUES  # A patch may remove all values and add as many new ones.
     for count, (value, place, depth, is_nullable) in enumerate(_walk(values, "", 0, allow_null)):
         if count > max_values:
             raise ParamsError("", f"must have at most {max_values:,} values")

@@ -26,7 +26,7 @@ def publication_date(
     """
     status = changes.get("status") or old["status"]
     date = changes.get("published_at")
-    time = date if "published_at" in changes else old.get("published_at")  # RFC 7396: null clears it.
+    time = date if "published_at" in changes else old.get("published_at")  # Null clears the date (RFC 7396).
     if status == "scheduled":
         if not time or time <= now:
             raise Rejected("published_at", "must be given, and in the future, for a scheduled post")

@@ -25,7 +25,7 @@ SLUG_OPTIONS: dict[str, Any] = {
     "replacements": [("'", "")],
 }
 
-DIGITS_AND_COMMA = re.compile("[0-9],[0-9]")  # slugify reads 1,000 as one number.
+DIGITS_AND_COMMA = re.compile("[0-9],[0-9]")  # slugify treats 1,000 as one number
 ASCII_SLUG = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)} | {ord("'"): None}
 
 
@@ -162,7 +162,7 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
         if new.get("slug") == old["slug"] in after:
             before[old["slug"]] = None
         else:
-            gone.append(old["slug"])  # also if it becomes a former slug, which is inserted again below
+            gone.append(old["slug"])  # Delete it even if it becomes a former slug, which is inserted again below.
     if gone:
         tx.execute_many(FORGET, [{"slug": slug} for slug in gone])
     if added := [{"slug": slug, "post_id": post_id} for slug in after if slug not in before]:

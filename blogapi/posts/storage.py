@@ -1,6 +1,6 @@
 """Storage of posts: find, create, change, replace, delete and publish them.
 
-A post's row contains its document, the JSON of the response. Everything else a change writes lives in `effects`.
+A post's row contains its document, the JSON of the response. The module `effects` writes everything else.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from blogapi.storage.errors import Damaged, DoesNotExist, NeedsThread, PostDoesN
 from blogapi.storage.models import DOCUMENT, Author, Post
 
 PUBLISHED_POSTS = 20  # at most this many due posts are published in a transaction
-PUBLISHED_BYTES = 128 * 1024  # a transaction ends after this many bytes, because other clients wait for it
+PUBLISHED_BYTES = 128 * 1024  # a transaction publishes no more posts after this many bytes, because other clients wait
 MAX_SHARED = 64 * 1024  # limit in characters for a post written in a shared transaction; a longer post needs a thread
 COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
 
@@ -36,7 +36,7 @@ class StoredPost(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A post, and what `put` did."""
+    """A post, and the outcome of `put`."""
 
     post: StoredPost
     outcome: Outcome

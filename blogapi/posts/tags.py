@@ -8,7 +8,7 @@ from blogapi.text import fold
 
 
 def change(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Replace a post's tag rows, with copies of its status and date; {} means that there is no post."""
+    """Replace the tag rows of a post, which also copy its status and date. {} stands for a post that does not exist."""
     before, after = _rows_of(old), _rows_of(new)
     if before == after:
         return

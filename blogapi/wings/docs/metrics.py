@@ -87,7 +87,7 @@ class Metrics(Collector):
 
 
 def label(endpoint: str | None) -> str:
-    """Return the operation's name in the API description. For the owner's page and Micropub, put the wing before it."""
+    """Return the name of an operation in the API description, or WING.VIEW for the owner's page and Micropub."""
     blueprint, _, view = (endpoint or "none").removeprefix("api.").rpartition(".")
     wing = blueprint.partition(".")[0]
     return f"{wing}.{view}" if wing in ("owner", "micropub") else view

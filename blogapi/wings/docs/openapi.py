@@ -23,7 +23,7 @@ from blogapi.storage.models import SCOPES
 from blogapi.wings.markdown.files import render
 from blogapi.wings.webhooks.storage import EVENTS
 
-# The operations that an agent needs to write drafts and propose changes. An agent with more tools chooses worse.
+# The operations that an agent needs to write drafts and propose changes. More tools would confuse the agent.
 AGENTS = {"list_posts", "get_post", "get_post_by_slug", "create_post", "change_post", "delete_post", "list_tags"}
 AGENTS |= {"list_images", "propose_change"}
 BASE = Path(__file__).parent / "static/openapi.yaml"

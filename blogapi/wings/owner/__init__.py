@@ -1,1 +1,1 @@
-"""The owner's page, for a browser. A session replaces the key."""
+"""The owner's page, for a browser. Its views require a session instead of an API key."""

@@ -43,7 +43,7 @@ UNTOUCHED, RIVAL = "untouched", "rival"  # the newer text includes the text of a
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for the number and the total size of copies with text
 MAX_ROWS, MAX_SEEN = 1000, 100  # limits for the number of all copies, and of forms in `seen`
-PRUNED = 100  # copies deleted in one transaction
+PRUNED = 100  # at most this many copies are deleted in one transaction
 
 
 class Copy(NamedTuple):
@@ -160,7 +160,7 @@ def put(tx: Transaction, sent: Sent) -> None:
     now, mine, post_id = current(tx, new.draft), find(tx, new.id), post_of(tx, new.draft)
     if new.number <= (mine.number if mine else 0) or (now and now.has(new.place)):
         return
-    if now and now.id == new.id and now.state == SAVED:  # typed while the form was being saved
+    if now and now.id == new.id and now.state == SAVED:  # This text was typed while the form was being saved.
         new, fields["base"] = new._replace(etag=now.etag), text_of(tx, now.id)["base"]
     elif new.post_id != post_id:  # Another form has created the post. Without an etag, saving will compare the texts.
         new, fields["base"] = new._replace(etag=""), ""

@@ -21,7 +21,7 @@ from blogapi.wings.owner.frame import local_time
 from blogapi.wings.proposals.storage import conflicts
 from blogapi.wings.search import index
 
-FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # The page only shows former slugs.
+FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # The form has no former slugs.
 LABELS = {name: field.label or name.replace("_", " ").capitalize() for name, field in documents.FIELDS.items()}
 TEXTS = [name for name in FORM_FIELDS if documents.FIELDS[name].kind == "text"]
 # Optional fields that the form and the page of a post show one after another, without special markup
@@ -59,7 +59,8 @@ def _hash(name: str, typed: Form) -> str:
 def follow(typed: MutableMapping[str, str], post: Form) -> list[str]:
     """Update the unedited fields of a form from the current post; return the fields that were changed in both."""
     base = dict(pair.split(":", 1) for pair in typed.get("base", "").split() if ":" in pair)
-    names = [name for name in FORM_FIELDS if name in typed and (typed[name] or name != "slug")]  # Saving fills it in.
+    # An empty slug does not count as edited, because saving the post fills it in.
+    names = [name for name in FORM_FIELDS if name in typed and (typed[name] or name != "slug")]
     mine = {name: _hash(name, typed) for name in names}
     for name in FORM_FIELDS:
         if name not in mine or mine[name] == base.get(name):
@@ -87,7 +88,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> dict[str, Lines]:
-    """Return the changed lines of each field that differs between two forms. Runs in a thread: it can be slow."""
+    """Return the changed lines of each field that differs between two forms. A thread compares them."""
     old, new = ({**form, "published_at": local_time(form["published_at"]).replace("T", " ")} for form in (old, new))
     differing = [name for name in names if old[name] != new[name]]
     compare = request.database.compute_in_thread
@@ -95,7 +96,7 @@ def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> 
 
 
 def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
-    """Load the typed fields of a new post or, if given, of the `old` one. Raises one ValidationError for all fields."""
+    """Load the typed fields of a new post, or of the `old` one. Raises a ValidationError that lists all bad fields."""
     typed, wrong = typed_fields(old)
     try:
         fields = post_schema.load(typed)
@@ -113,7 +114,7 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
     Unedited text keeps the line breaks of the `old` post. Edited text gets CRLF if the old text had it.
     """
     typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
-    typed["status"] = g.form.get("to") or typed["status"]  # Some buttons send a status.
+    typed["status"] = g.form.get("to") or typed["status"]  # Buttons such as *Publish now* send a status.
     for name in TEXTS:
         before = old.get(name, "")
         if typed[name] == with_line_feeds(before):
@@ -128,7 +129,8 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
             wrong[name] = [str(error)]
             del typed[name]
     if time := typed.pop("published_at"):
-        before = old.get("published_at", "")  # It stays if unedited: local times are ambiguous when the clocks go back.
+        # An unedited date keeps its time in UTC, because a local time is ambiguous when the clocks go back.
+        before = old.get("published_at", "")
         typed["published_at"] = before if local_time(time) == local_time(before) else time
     return typed, wrong
 
@@ -150,7 +152,7 @@ def changed_lines(old: str, new: str) -> Lines:
     removed, added = ([line.decode() for line in lines] for lines in parts)
     changes = [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
     if max(len(removed), len(added)) <= MAX_COMPARED:
-        changes = list(unified_diff(removed, added, n=CONTEXT, lineterm=""))[3:]  # without headers
+        changes = list(unified_diff(removed, added, n=CONTEXT, lineterm=""))[3:]  # without the header lines
     above = before[:start].rsplit(b"\n", CONTEXT)[1:]
     below = before[len(before) - end : -1].split(b"\n", CONTEXT + 1)[1 : CONTEXT + 1]
     same_above, same_below = ([f" {line.decode()}" for line in lines] for lines in (above, below))

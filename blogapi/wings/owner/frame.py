@@ -31,7 +31,7 @@ from blogapi.wings.tags import storage as tags
 ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
-PREVIEW = "/preview"  # receives the same form as saving a post, and checks a separate token in it
+PREVIEW = "/preview"  # this path receives the form of a post, and requires a separate token in it
 # Limit for forms other than a post's, and for every form sent without a session, because the error page repeats it
 MAX_FORM_BYTES = 64 * 1024
 MAX_COPY_BYTES = 4 * 1024 * 1024  # limit for the unsaved text of a post's form

@@ -19,7 +19,7 @@ from blogapi.wings.markdown.html import image_of
 from blogapi.wings.owner.frame import UPLOAD, asked, done, shows_errors
 from blogapi.wings.owner.posts import title_by
 
-IMAGES_PER_PAGE, MAX_SEARCHED_NAME = 12, 100  # images; characters
+IMAGES_PER_PAGE, MAX_SEARCHED_NAME = 12, 100  # limits: images, and characters of a search
 list_query = parameters(before=parsed_by(parse_image_cursor, ""))
 views = Blueprint("images", __name__)
 
@@ -43,7 +43,7 @@ def add_image() -> str:
 
 @views.get("/images")
 def show_images() -> str:
-    """Show all images or, for a search, those whose name matches, newest first; and a form to upload another image."""
+    """Show a form to upload an image, and the images, newest first. A search shows only images with a matching name."""
     query = asked()
     name = query.pop("q", "")[:MAX_SEARCHED_NAME]
     page = images.page(request.database, IMAGES_PER_PAGE, **list_query.load(query), name=name)

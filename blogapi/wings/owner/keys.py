@@ -36,7 +36,7 @@ def form_secret() -> bytes:
 
 
 def add_once(tx: Transaction, used: str, existing: Select, add: Callable, **fields: Any) -> None:
-    """Create a key or a webhook with the secret `used`, unless it exists. Raises Rejected if it was deleted since."""
+    """Create a key or a webhook with the secret `used`, unless it exists. Raises Rejected if it was deleted later."""
     if tx.row(existing):
         return
     # The record outlives the session. Its empty name keeps it apart from an Idempotency-Key, which is never empty.
@@ -53,7 +53,7 @@ def add_once(tx: Transaction, used: str, existing: Select, add: Callable, **fiel
 
 @views.get("/keys")
 def show_keys(**shown: Any) -> str:
-    """Show the keys, and a form for a new one."""
+    """Show the keys, and a form for a new key."""
     known = keys.listing(request.database, KEYS_PER_PAGE + 1, request.args.get("after", ""))
     peek = request.service.limiter.peek
     rows = [(key, peek(key.name, request.database.engine.hits(key.digest))) for key in known[:KEYS_PER_PAGE]]
@@ -87,7 +87,7 @@ def regenerate_key() -> Response:
 
 @views.get("/webhooks")
 def show_webhooks(**shown: Any) -> str:
-    """Show the webhooks with their latest deliveries, and a form for a new one, filled in from the query."""
+    """Show the webhooks with their latest deliveries, and a form for a new webhook, filled in from the query."""
     database, read = request.database, (webhooks.deliveries, webhooks.subjects)
     known = webhooks.listing(database)
     rows = [(webhook, *(listing(database, webhook.id, SHOWN_DELIVERIES) for listing in read)) for webhook in known]

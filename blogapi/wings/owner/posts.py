@@ -39,8 +39,8 @@ POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
 PROPOSALS_PER_PAGE = 4  # few, because comparing and showing a proposal can take 10 MB
 MAX_COUNTED = 100_000  # limit for the posts counted for each status; counting these takes 5 ms
 MAX_QUERY = 200  # limit in characters for a search
-COMPARING_SECONDS = 0.5  # time limit for a page of the history
-MAX_SPLIT = 200_000  # limit in characters for two versions whose words are counted, because other requests wait
+COMPARING_SECONDS = 0.5  # time limit for comparing the versions on a page of the history
+MAX_SPLIT = 200_000  # the changed words of longer texts are not counted, because other requests wait during the count
 SEARCHED_VERSIONS = 5  # number of recent versions among which to look for the one that a page was opened with
 LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
@@ -59,10 +59,11 @@ def show_posts() -> str:
     database, query = request.database, asked()
     words = query.get("q", "")
     if words and not any(map(str.isalnum, words)):
-        del query["q"]  # It cannot match. The page says what to type.
+        del query["q"]  # Such a search has no words. The page says what to type.
     elif words[-1:].isalnum() and len(words) < MAX_QUERY:
         query["q"] = f"{words}*"  # The last word may be incomplete, so search for its beginning.
-    # Posts with a tag cannot be sorted by their latest change. The cursors of both orders begin with a time.
+    # Posts with a tag cannot be sorted by `updated_at`. The schema also refuses to sort a search this way, so the query
+    # is loaded as if it were sorted by `published_at`, where a cursor looks the same.
     order = {} if "tag" in query else {"sort": "updated_at"}
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
     options = {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
@@ -165,7 +166,7 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, show: Ca
 
 
 def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
-    """Return a page of briefs of the proposals for a post, newest first, and the cursor of the next page."""
+    """Return a page of the proposals for a post, newest first, each as a `brief`, and the cursor of the next page."""
     database = request.database
     page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
     ids, start = [int(json.loads(document)["id"]) for document in page.items], page.next
@@ -192,9 +193,9 @@ def apply_proposal(post_id: int, proposal_id: int) -> Any:
 
 
 def apply_shown(tx: Transaction, post_id: int, shown: tuple[int, str], author: Author, check: posts.Check) -> bytes:
-    """Apply a proposal despite conflicts. Raises PreconditionFailed if it has changed since the page was shown."""
+    """Apply a proposal despite conflicts. Raises PreconditionFailed if the proposal is not the one that was shown."""
     proposal_id, etag = shown
-    if proposals.find(tx, post_id, proposal_id).etag != etag:  # A tag was renamed or deleted.
+    if proposals.find(tx, post_id, proposal_id).etag != etag:  # Renaming a tag changes proposals.
         raise PreconditionFailed
     return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
 
@@ -245,7 +246,10 @@ def show_history(post_id: int) -> str:
 
 
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
-    """Return the fields that each unsaved copy would change, and those in which versions differ from the next one."""
+    """Return the fields that each unsaved copy would change, and the fields that differ between successive versions.
+
+    This stops after COMPARING_SECONDS, and leaves out the remaining copies and versions.
+    """
     until = time.monotonic() + COMPARING_SECONDS
     newer = as_typed(documents.load(posts.find(reader, post_id)))
     changes: dict[int | str, dict[str, str]] = {}
@@ -290,7 +294,7 @@ def version_of(post_id: int, version: int | None) -> bytes:
 
 @views.get(VERSION)
 def show_version(post_id: int, version: int) -> str:
-    """Show an earlier version of a post, and the changes since."""
+    """Show an earlier version of a post, and the changes made since then."""
     old, now = revisions.find(request.database, post_id, version), posts.find(request.database, post_id)
     shown = {"post": documents.load(old), "version": version, "etag": etag_of(now), "changed": differences(old, now)}
     return render_template("owner/revision.html", **shown)
@@ -307,12 +311,13 @@ def undo_change(post_id: int) -> Any:
     """Undo the last change to a post, including its slug, status and date."""
     kept = revisions.page(request.database, post_id, 1).items
     restore = partial(revisions.restore, names=FORM_FIELDS)
-    return change(post_id, "Change undone.", restore, kept[0].version if kept else 0)  # 0 does not exist.
+    # Without an earlier version, restoring version 0 raises DoesNotExist.
+    return change(post_id, "Change undone.", restore, kept[0].version if kept else 0)
 
 
 @views.get("/trash")
 def show_trash() -> str:
-    """Show all posts in the trash or, for a search, those that contain a text, last deleted first."""
+    """Show the posts in the trash, last deleted first. A search shows only posts that contain a text."""
     query = asked()
     text = query.pop("q", "")[:MAX_QUERY]
     options = trash_query.load(query)

@@ -69,7 +69,7 @@ def show_tasks(state: StateCore) -> None:
 def set_attributes(state: StateCore) -> None:
     """Let wide blocks scroll, let lists and quotes follow the direction of their text, and align table columns.
 
-    A class aligns a column, because inline styles are forbidden.
+    Columns are aligned with a class, because inline styles are forbidden.
     """
     for token in state.tokens:
         if token.type in ("fence", "code_block", "table_open"):
@@ -107,7 +107,7 @@ def show_shared() -> Response:
     post = documents.load(sessions.shared_post(request.database, request.args.get("token", "")))
     is_owner = sessions.find(request.database, sessions.SESSION, read_cookie()) is not None
     is_unsaved = bool(copies.listing(request.database, copies.OPEN, post_id=int(post["id"])))
-    # The first visitor triggers rendering; others wait.
+    # If several visitors open the preview at once, the first one triggers the rendering, and the others wait for it.
     return show(post, f"preview of {post['id']}", is_unsaved=is_unsaved, is_owner=is_owner)
 
 

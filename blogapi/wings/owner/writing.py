@@ -34,7 +34,7 @@ views = Blueprint("writing", __name__)
 @views.get("/posts/new")
 @views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
-    """Show the form of a post with the rejected input, if any, or else with the unsaved text, if any, or the post.
+    """Show the form of a post with the rejected input, if any. Otherwise, it contains the unsaved text or the post.
 
     If the post has changed since the form was opened, unedited fields show the new values of the post, and fields that
     were changed in both are compared.
@@ -67,7 +67,8 @@ def fields_of(copy: Copy) -> dict[str, str]:
     if copy.state == SAVED:
         return fields
     fields |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
-    return fields if copy.state == OPEN else fields | {"number": "0"}  # A number keeps newer text from replacing it.
+    # With a number, the text counts as typed in this form, so newer text does not replace it without asking.
+    return fields if copy.state == OPEN else fields | {"number": "0"}
 
 
 @views.post("/posts/new")
@@ -92,16 +93,16 @@ def save_post(post_id: int) -> Any:
         return show_form(post_id, added=added)
     now, sent = posts.find(request.database, post_id), sent_form()
     old = documents.load(now)
-    if saved := copies.find(request.database, sent.copy.id, SAVED):  # a retry after a lost response
+    if saved := copies.find(request.database, sent.copy.id, SAVED):  # This is a retry after a lost response.
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
     if old["status"] == "published" != g.form.get("status") and "to" not in g.form:
         return show_form(post_id, is_live=True), 412
     if g.form.get("etag") != etag_of(now) and not follow(g.form, as_typed(old)):
         g.form["etag"] = etag_of(now)
-    fields = dict.fromkeys(FORM_FIELDS) | load(old)  # None clears emptied fields.
+    fields = dict.fromkeys(FORM_FIELDS) | load(old)  # None clears the fields that the writer emptied.
     fields["slug"] = fields["slug"] or suggested_slug(fields, old) or old["slug"]
     if fields["published_at"] == old.get("published_at"):
-        del fields["published_at"]  # if unedited, it stays even after a clock was set back
+        del fields["published_at"]  # An unedited date is not checked again, because a clock may have been set back.
     save = partial(copies.save, sent=sent)
     return change(post_id, outcome("was saved."), save, fields, lambda post_id: (show_form(post_id), 412))
 
@@ -188,7 +189,7 @@ def compare_copies(copy_id: str) -> str:
 
 @views.put("/markdown")
 def convert_html() -> Response:
-    """Convert pasted HTML to Markdown, without its scripts and forms, as Micropub does."""
+    """Convert pasted HTML to Markdown, without its scripts and forms, the same way Micropub does."""
     convert = partial(safe_markdown_of, g.form.get("html", ""))
     try:
         markdown, _ = request.database.compute_in_thread(request.client, convert)

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class ChangedSince(Exception):
-    """The post has changed in fields that the proposal changes."""
+    """Since a proposal was made, the post has changed in fields that the proposal changes."""
 
     def __init__(self, names: list[str]):
         super().__init__(f"{', '.join(names)}: changed since; force=true applies the proposal anyway")
@@ -176,7 +176,7 @@ def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> St
 
 
 def _base(post: Fields, names: Fields) -> dict[str, Any]:
-    """Return hashes of a post's fields, and its tags unhashed, because a site-wide tag change must edit them."""
+    """Return hashes of a post's fields. Tags are returned as they are, so that a site-wide tag change can edit them."""
     hashes = {name: documents.hash_of(documents.dump([post.get(name)]).encode()) for name in names}
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 

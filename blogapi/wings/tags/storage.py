@@ -16,7 +16,7 @@ from blogapi.storage.errors import Damaged, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post, PostTag
 from blogapi.text import fold
 
-BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (documents.MAX_TAG + 1)  # sort before and after all tags
+BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (documents.MAX_TAG + 1)  # these sort before and after all tags
 
 
 class CountedTag(NamedTuple):
