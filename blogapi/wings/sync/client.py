@@ -1,4 +1,4 @@
-"""The client of a service: it retries requests, and limits and validates responses."""
+"""The client of a service, which retries requests, and limits and validates responses."""
 
 import hashlib
 import json
@@ -25,17 +25,17 @@ from blogapi.wings.images.storage import IMAGE_ID
 from blogapi.wings.transfer.fetch import deadline
 from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
 
-MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
-MAX_SECONDS = 900  # time limit for a request: 12 MiB on a slow connection
+MAX_JSON_BYTES = 12 * 1024**2  # limit for a response; a page ends after the post that exceeds 4 MiB
+MAX_SECONDS = 900  # time limit for a request, enough for 12 MiB on a slow connection
 MAX_ATTEMPTS = 6  # attempts for a request that gets no answer or a 5xx; the last is 31 s after the first
-MAX_WAIT = 3600  # seconds from the first attempt to the last at the rate limit
+MAX_WAIT = 3600  # limit in seconds for all waits of a request, such as those at the rate limit
 MAX_REASON = 500  # limit in characters for a message from the service
-OF_ONE_POST = (400, 403, 412, 413, 415)  # errors that concern one post; others can still be sent
+OF_ONE_POST = (400, 403, 412, 413, 415)  # statuses that concern one post; other posts can still be sent
 HEADER_NUMBER = re.compile("[0-9]{1,9}")
-MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
-MAX_JSON_VALUES, MAX_JSON_DEPTH = 600 * MAX_PAGE, 32  # params alone have up to 500 values
-FEW_ON_PAGE = 100  # count a page as at least this many items, or a list of tiny pages might never end
-MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post: read at most, and kept by a service
+MAX_PAGE, MAX_POSTS = 1000, 200_000  # limits for the posts or images on a page, and in a list
+MAX_JSON_VALUES, MAX_JSON_DEPTH = 600 * MAX_PAGE, 32  # params alone may have 500 values
+FEW_ON_PAGE = 100  # count a page as at least this many items, so that a list of tiny pages also reaches its limit
+MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post that are read at most, and that a service keeps
 FEW = 20  # fetch at most this many posts one by one; to fetch more, list all posts
 NEXT_LINK = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 IMAGE_URL = re.compile("[!-~]{1,400}")
@@ -44,7 +44,7 @@ LISTED_FIELDS = ("id", "slug", "status", "created_at", "updated_at", "former_slu
 SCHEMA, LISTED_SCHEMA = PostSchema(), PostSchema(only=LISTED_FIELDS)
 
 Post = dict[str, Any]  # with its `etag` ("" if unknown), its `fingerprint`, and the base URLs of its `images`
-Revision = tuple[str, str, str]  # the number, start and end of a version
+Revision = tuple[str, str, str]  # the number of a version, and when it began and ended
 
 
 class RemoteError(Exception):
@@ -68,7 +68,7 @@ class ApiResponse(NamedTuple):
 
 
 def fingerprint(post: Post) -> str:
-    """Return a digest of the fields of a post. It ignores line endings and image hosts; scheduled means published."""
+    """Return a digest of a post's fields, regardless of line endings and image hosts. Scheduled counts as published."""
     fields = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
     fields["content"] = fields["content"].replace("\r\n", "\n")
     fields["status"] = "published" if fields["status"] == "scheduled" else fields["status"]
@@ -92,7 +92,7 @@ def json_in(answer: ApiResponse) -> Any:
 
 
 def date_of(answer: ApiResponse) -> float:
-    """Return the Unix time in the header Date, or 0."""
+    """Return the Unix time in the Date header, or 0."""
     with suppress(ValueError, OverflowError):
         date = parsedate_to_datetime(answer.headers.get("Date", ""))
         return date.replace(tzinfo=date.tzinfo or UTC).timestamp() if 1970 < date.year < 9999 else 0
@@ -100,9 +100,9 @@ def date_of(answer: ApiResponse) -> float:
 
 
 class Remote:
-    """A service and a key for it. `say` prints a line for the user. It can only be used in the main thread.
+    """A service and a key for it, for use in the main thread only. `say` prints a line for the user.
 
-    A request may arrive twice. Methods raise RemoteError, or NotSynced if it concerns one post.
+    A retried request may arrive twice. Methods raise RemoteError, or NotSynced for an error that concerns one post.
     """
 
     def __init__(self, address: str, key: str, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep):
@@ -127,7 +127,7 @@ class Remote:
         max_bytes: int = MAX_JSON_BYTES,
         **headers: str,
     ) -> ApiResponse:
-        """Send a request, and retry it where that may help."""
+        """Send a request, and retry it if that may help."""
         if body is not None and not isinstance(body, bytes):
             body, headers = dump(body).encode(), headers | {"Content_Type": "application/json"}
         named = self._headers | {name.replace("_", "-"): value for name, value in headers.items()}
@@ -156,7 +156,7 @@ class Remote:
             response = self._pool.request(
                 method, f"{self.address}{path}", body=body, headers=headers, redirect=False, preload_content=False
             )
-            with response:  # Reading a response to its end lets its connection be reused.
+            with response:  # If a response is read to its end, the connection can be reused.
                 data = response.read(max_bytes + 1, decode_content=False)
                 if len(data) > max_bytes:
                     raise RemoteError(f"a response from {self.address} is too large")
@@ -166,7 +166,7 @@ class Remote:
         return answer
 
     def _no_answer(self, error: HTTPError) -> str:
-        """Return why no response came. Raises RemoteError if a retry is pointless."""
+        """Return the reason why no response came. Raises RemoteError if a retry is pointless."""
         reason = f"{self.address} does not answer: {error}"[:MAX_REASON]
         if not self.now or isinstance(error, SSLError):  # an untrusted certificate, for example
             raise RemoteError(reason) from None
@@ -196,7 +196,7 @@ class Remote:
         except (ValueError, KeyError, TypeError, OverflowError):
             raise RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer") from None
 
-    # What the service has
+    # Resources of the service
 
     @cached_property
     def scope(self) -> str:
@@ -207,7 +207,7 @@ class Remote:
         count, query = 0, f"limit={MAX_PAGE}{options}"
         while query:
             answer = self._send("GET", f"{path}?{query}", also=(404,))
-            page = self._parsed(answer, list.copy)  # refuses all but a list
+            page = self._parsed(answer, list.copy)  # fails unless it is a list
             count, following = count + max(len(page), FEW_ON_PAGE), NEXT_LINK.search(answer.headers.get("Link", ""))
             if len(page) > MAX_PAGE or (following and count > MAX_POSTS):
                 raise RemoteError(f"the list at {self.address}{path} never ends")
@@ -241,7 +241,7 @@ class Remote:
         return self._send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
 
     def _revisions(self, post_id: str) -> list[Revision] | None:
-        """Return the kept earlier versions of a post, newest first; None if the key may not see them."""
+        """Return the earlier versions in the history of a post, newest first; None if the key may not see them."""
         answer = self._send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
         if answer.status >= 400:
             return None
@@ -254,7 +254,7 @@ class Remote:
         )
 
     def trashed(self, post_id: str) -> Post | None:
-        """Return a post in the trash."""
+        """Return a post in the trash, or None if it is not there or the key may not see it."""
         answer = self._send("GET", f"/v1/trash/{post_id}", also=(403, 404))
         return None if answer.status >= 400 else self._post_in(answer)
 
@@ -274,7 +274,7 @@ class Remote:
             raise RemoteError(f"{self.address} sent an invalid post: {error}"[:MAX_REASON]) from None
 
     def images(self) -> dict[str, str]:
-        """Return the addresses of all images by id."""
+        """Return the addresses of all images, by id."""
         return dict(map(self._image, self._pages("/v1/images")))
 
     def image(self, path: str) -> bytes | None:

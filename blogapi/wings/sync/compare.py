@@ -1,4 +1,4 @@
-"""Decide what to do with each file and its post: one table for push and pull, and the facts it needs."""
+"""Decide how to sync each file with its post: one table for push and pull, and the facts that it needs."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,39 +17,39 @@ from blogapi.wings.sync.folder import CHANGING, Result, WorkingFolder, failed, s
 from blogapi.wings.sync.matching import Ancestry, Assignment, Posts, is_as_recorded, place_entries
 from blogapi.wings.sync.state import SyncState, identity
 
-MAX_GONE = 5  # nothing is deleted if more files or posts than this, and over half of all, are gone
+MAX_GONE = 5  # refuse to delete if more files or posts than this, and more than half of all, are gone
 
 
 class Side(Enum):
-    """How a file or a post compares with its record. Without a record, a missing side is SAME, any other CHANGED."""
+    """How a file or a post compares with its record. Without a record, a missing side is SAME, any other is CHANGED."""
 
     ABSENT = auto()
     SAME = auto()
     CHANGED = auto()
-    REWOUND = auto()  # a post that is no successor of the recorded one: a backup was restored
+    REWOUND = auto()  # a post that does not descend from its record: a backup was restored
 
 
 class Action(Enum):
-    """The only step that loses nothing. A push leaves the steps of a pull alone, and a pull those of a push."""
+    """The only step that loses nothing. Some steps are taken only by a push, others only by a pull."""
 
     NOTHING = auto()
-    RECORD = auto()  # both sides say the same
+    RECORD = auto()  # both sides have the same content
     FORGET = auto()
-    SEND = auto()  # done by a push, from here on
+    SEND = auto()  # only a push takes this step and the next
     TRASH = auto()
-    WRITE = auto()  # done by a pull, from here on
+    WRITE = auto()  # only a pull takes this step and the next
     UNLINK = auto()
     CONFLICT = auto()
 
 
 ABSENT, SAME, CHANGED, REWOUND = Side
 
-TABLE = {  # for each state of the file, what to do for each state of its post
+TABLE = {  # the actions for each state of the file, by the state of its post
     ABSENT: {ABSENT: Action.FORGET, SAME: Action.TRASH, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
     SAME: {ABSENT: Action.UNLINK, SAME: Action.NOTHING, CHANGED: Action.WRITE, REWOUND: Action.CONFLICT},
     CHANGED: {ABSENT: Action.CONFLICT, SAME: Action.SEND, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
 }
-HINTS = {  # for the actions of the other command: the outcome, and which command acts
+HINTS = {  # the outcome and a hint for each action that is left to the other command
     Action.SEND: ("changed here", "push sends it"),
     Action.TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs restores the file"),
     Action.WRITE: ("changed there", "pull writes it"),
@@ -72,7 +72,7 @@ LOST = (
 def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = False) -> Action:
     """Return what to do with a file and its post.
 
-    `alike`: both sides say the same. `lacks`: the file only matches because it omits the field that changed.
+    `alike`: both sides have the same content. `lacks`: the file matches only because it omits the field that changed.
     """
     if alike:
         return Action.WRITE if lacks else Action.RECORD
@@ -87,7 +87,7 @@ def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | Non
 
 
 def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
-    """List the posts. If none is recorded, forget all entries if the folder `moves`, else raise RemoteError."""
+    """List the posts. If none of them is recorded, drop all entries if the folder `moves`, else raise RemoteError."""
     posts = {identity(post): post for post in remote.posts()}
     if posts.keys().isdisjoint(map(identity, state.entries.values())):
         if moves:
@@ -99,7 +99,7 @@ def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
 
 
 class Comparison:
-    """The files in a folder, and the posts of a service as listed."""
+    """The files in a folder, and the listed posts of a service."""
 
     def __init__(self, working: WorkingFolder, remote: Remote, posts: Posts, zone: str):
         self.working, self.remote, self.posts = working, remote, posts
@@ -110,21 +110,21 @@ class Comparison:
         now = rfc3339(working.now)
         self.ancestry = Ancestry(self.entries.values(), posts, remote, now)
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
-        for failure in working.failures:  # If nothing about it has changed, it does not count again.
+        for failure in working.failures:  # A failure counts once until its file changes.
             is_known = working.state.unreadable.get(failure.source) == working.unreadable[failure.source]
             self.results.append(failed(failure, "skipped" if is_known else "failed"))
         self.results += map(failed, assigned.failures)
         working.state.start(remote.address, zone, working.unreadable, now, bool(renames))
         for name, entry in [*self.entries.items()]:
             if entry["sha256"] != working.sha256.get(name) and self.is_same(name, entry):
-                working.record_bytes(name)  # Only the spelling has changed.
+                working.record_bytes(name)  # The bytes have changed, but not the content.
 
     def chosen(self, names: Iterable[str]) -> list[str]:
         """Return the files among these that the user asked to sync."""
         return [name for name in names if not self.working.only or name in self.working.only]
 
     def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None]]:
-        """Yield each file with its post: the recorded entry if that is current, else fetched; None if it is gone."""
+        """Yield each file with its post: its entry if that is current, else the fetched post, or None if it is gone."""
         to_fetch = defaultdict(list)
         for name in names:
             entry, listed = self.entries.get(name), self.post_of.get(name)
@@ -139,20 +139,20 @@ class Comparison:
             yield name, None
 
     def refuse_many(self, gone: Collection[str], others: Collection, what: str) -> None:
-        """Refuse to delete most posts or files: a disk may be missing. Raises RemoteError."""
+        """Refuse to delete most posts or files, because a disk may be missing. Raises RemoteError."""
         if (len(gone) > MAX_GONE or not others) and 2 * len(gone) > len(self.entries):
             raise RemoteError(f"{len(gone)} of {len(self.entries)} {what} are gone: if that is right, use --delete-all")
 
-    # What a file says
+    # The content of a file
 
     def fields(self, name: str) -> Post:
-        """Return the fields of a file. The slug counts only if it is in the front matter: files may be renamed."""
+        """Return the fields of a file. Omit a slug that only comes from its name, because files may be renamed."""
         item = self.items[name]
         has_slug = slug_in(item) == item.fields["slug"]
         return {field: value for field, value in item.fields.items() if field != "slug" or has_slug}
 
     def pushed(self, fields: Post, post: Post) -> Post | None:
-        """Return a post as a push of these fields would leave it; None if they would be refused."""
+        """Return a post as a push of these fields would leave it; None if the service would refuse them."""
         now = rfc3339(self.working.now)
         if post["status"] == "scheduled" and post.get("published_at", "") <= now:
             post = post | {"status": "published"}
@@ -161,16 +161,16 @@ class Comparison:
         return None
 
     def says_same(self, fields: Post, post: Post) -> bool:
-        """Return whether a push of these fields would not change a post."""
+        """Return whether a push of these fields would leave a post unchanged."""
         pushed = self.pushed(fields, post)
         return pushed is not None and fingerprint(pushed) == post["fingerprint"]
 
     def is_same(self, name: str, post: Post | None) -> bool:
-        """Return whether a file says the same as a post."""
+        """Return whether a file has the same content as a post."""
         return bool(post and name in self.items and self.says_same(self.fields(name), post))
 
     def lacking(self, name: str, current: Post) -> set[str]:
-        """Return the fields that a pull adds to the file, because a folder without its state would lose them."""
+        """Return the fields that a pull adds to the file, because they would be lost without the state."""
         known = self.entries.get(name, current), self.items[name].fields
         names = filter(current.get, ("slug", "status", "published_at"))
         return {field for field in names if all(current[field] != fields.get(field) for fields in known)}
@@ -185,7 +185,7 @@ class Comparison:
     # What to do
 
     def decide(self, name: str, current: Post | None) -> tuple[Action, str]:
-        """Return what to do with a file and its current post, and why they conflict, if they do. Raises Conflict."""
+        """Return the action for a file and its current post, and the reason for a conflict. Raises Conflict."""
         entry, exists = self.entries.get(name), self.working.exists(name)
         if not exists and name in self.working.sha256:
             raise Conflict(CHANGING)
@@ -221,14 +221,14 @@ class Comparison:
         elif current and current is not entry:
             if action is Action.RECORD:
                 self.working.record(name, current)
-            elif entry and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
+            elif entry and entry["fingerprint"] == current["fingerprint"]:  # Only its times changed.
                 self.working.record_post(name, current, entry)
         outcome, hint = HINTS.get(action, ("unchanged", ""))
         return Result(outcome, name, hint)
 
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
-    """Yield how a file and its post differ from the last version, or each other. Raises RemoteError, NotSynced."""
+    """Yield how a file and its post differ from the last version or each other. Raises RemoteError, NotSynced."""
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
     there, base, here = remote.post(listed["id"]) if listed else None, None, None
     if entry and listed:

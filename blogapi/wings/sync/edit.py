@@ -26,7 +26,7 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
     """Return a file with the content `new`. `old` is its current content, with the image addresses of the post.
 
     Unchanged lines stay as they are in the file. In the other lines, `linked` replaces the addresses of images. Line
-    endings stay.
+    endings are kept.
     """
     content = split(data, skip_blank=True)[2]
     written, before = content.split("\n"), old.replace("\r\n", "\n").split("\n")
@@ -44,7 +44,7 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 def with_fields(
     data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str]
 ) -> bytes:
-    """Return a file with its front matter, now `fields`, edited to match a post; add those `lacking`.
+    """Return a file with its front matter edited to match a post. Its present fields are `fields`; add `lacking` ones.
 
     This is best-effort and may leave the file unchanged, so the caller must check the result.
     """
@@ -52,7 +52,7 @@ def with_fields(
         data = b"---\n---\n\n" + data
     marks, text, _, _ = split(data, skip_blank=True)
     start = data.index(b"\n") + 1 if marks == b"---" else 0
-    if not start or not data.startswith(text.encode(), start):  # White space may come before it.
+    if not start or not data.startswith(text.encode(), start):  # There may be white space before the front matter.
         return data
     changes: dict[str, str] = {}  # the new lines for each name; "" removes it
     for field in INPUT_FIELDS:
@@ -65,14 +65,14 @@ def with_fields(
         elif (name := file.sources.get(field, field)) in ("draft", "published"):
             changes |= _flag(name, str(new))
         else:
-            if field == "tags":  # All tags go under one name.
+            if field == "tags":  # Write all tags under one name.
                 changes |= dict.fromkeys({*NAMES_OF_FIELDS["tags"]} & file.lines.keys(), "")
             changes[name] = _lines(field, new, ["", "", *text.split("\n")][file.lines.get(name, 0)])
     return data[:start] + _replaced(text, file.lines, changes).encode() + data[start + len(text.encode()) :]
 
 
 def _lines(field: str, value: Any, old: str = "") -> str:
-    """Return the lines of a field in a new file; none if it has no value. Tags below the line `old` stay a list."""
+    """Return new lines for a field, or none without a value. Keep a list of tags that begins below the line `old`."""
     if field == "tags" and value and OPENED.fullmatch(old):
         return block({field: value})
     return render({field: value, "content": ""}).decode().removeprefix("---\n").removesuffix("---\n\n")
@@ -85,7 +85,7 @@ def _flag(name: str, status: str) -> dict[str, str]:
 
 
 def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any], text: str) -> dict[str, str]:
-    """Return the new lines of names at the top level and of the mapping `params`, if the file has one."""
+    """Return new lines for params at the top level, and for the mapping `params` if the file has one."""
     has_own = "params" in file.lines
     values = {name: (old.get(name), new.get(name)) for name in {**old, **new} if name in file.others or not has_own}
     if has_own:
@@ -95,13 +95,13 @@ def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any], 
 
 
 def _values(lines: Sequence[str], places: Mapping[str, int], values: Mapping[str, tuple[Any, Any]]) -> dict[str, str]:
-    """Return the new lines of the names whose old and new values differ."""
+    """Return new lines for each name whose old and new values differ."""
     changed = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
     return {name: _value(lines[_span(lines, places, name)], name, *pair) for name, pair in changed.items()}
 
 
 def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
-    """Return the new lines of a name whose present lines `written` have the value `old`. Comments in mappings stay."""
+    """Return new lines for a name, whose lines `written` have the value `old`. Keep the comments in mappings."""
     fresh = block({name: new}) if new not in (None, {}) else ""
     first, *below = [line.removesuffix("\r") for line in written] or [""]
     indent = next(
@@ -118,10 +118,10 @@ def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
 
 
 def _span(lines: Sequence[str], places: Mapping[str, int], name: str) -> slice:
-    """Return where the lines of a name are, without comments and empty lines after them."""
+    """Return the slice of a name's lines, without the comments and empty lines after them."""
     if name not in places:
         return slice(0)
-    start = places[name] - 2  # The text begins in the second line.
+    start = places[name] - 2  # The front matter begins in the second line of the file.
     stop = min((other - 2 for other in places.values() if other > places[name]), default=len(lines))
     while stop - 1 > start and (not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#")):
         stop -= 1
@@ -129,7 +129,7 @@ def _span(lines: Sequence[str], places: Mapping[str, int], name: str) -> slice:
 
 
 def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) -> str:
-    """Replace the lines of names in front matter, which begin at `places` in the file; append new names."""
+    """Replace the lines of names that begin at `places` in the file; append other names."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split("\n")[:-1]
     for name in sorted(changes.keys() & places.keys(), key=places.__getitem__, reverse=True):
@@ -141,10 +141,10 @@ def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) 
 
 
 def _with_comments(old: Sequence[str], new: list[str]) -> list[str]:
-    """Return the new lines of a name in the style of the old ones, with the comments of what remains."""
+    """Return the new lines of a name in the style of the old ones, with the comments on items that remain."""
     if not new:
         return []
-    # The spelling of the name stays.
+    # Keep the spelling of the name.
     first = f"{old[0].partition(':')[0]}:{new[0].partition(':')[2]}{_parted(old[0])[1]}"
     items = [line for line in old[1:] if line.lstrip().startswith("-")]
     if not (items and OPENED.fullmatch(old[0]) and new[1:] and new[1].startswith("  -")):

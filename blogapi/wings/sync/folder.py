@@ -1,4 +1,4 @@
-"""A synced folder: which of its files are posts, and all changes to them."""
+"""A synced folder: decide which of its files are posts, and make all changes to files."""
 
 import hashlib
 import os
@@ -37,20 +37,20 @@ IN_CONFLICT = re.compile(
     r"|\.conflict\d*(?=\.|$)"  # rclone, Resilio
     r"|_(?:BASE|LOCAL|REMOTE|BACKUP)_\d+$"  # git mergetool
     r"|[(（][^()]*(?:conflicted copy|case conflict|SFConflict)[^()]*[)）]"  # Dropbox, Nextcloud, Obsidian, Seafile
-    rf"|[(（](?=[^()]*\d{{4}})[^()]*(?:{CONFLICT})[^()]*[)）]",  # likewise in other languages, and unison
+    rf"|[(（](?=[^()]*\d{{4}})[^()]*(?:{CONFLICT})[^()]*[)）]",  # the same in other languages, and unison
     re.IGNORECASE,
 )
-# Copies by browsers and file managers, beside the original
+# Copies that browsers and file managers make beside the original
 COPIED = re.compile(
     rf"(.+?)(?: ?\(\d{{1,3}}\)| \((?:{COPY})(?: \d+)?\)| - (?:{COPY})(?: \(\d+\))?| (?:{COPY})(?: \d+)?"
     rf"| [(（][^()]*(?:{CONFLICT})[^()]*[)）])",
     re.IGNORECASE,
 )
-# Copies by iCloud and OneDrive, beside an original with the same title or, without one, the same beginning
+# Copies that iCloud and OneDrive make. They have the original's title or, without a title, its beginning.
 NUMBERED = re.compile(r"(.+?)(?: \d{1,2}|-(?:DESKTOP|LAPTOP)-[A-Z0-9]{7,8})")
 TITLE_LINE = re.compile(rb"^(?:title\b|# ).*", re.MULTILINE)
 BEGINNING = 60  # bytes
-EXAMPLE_SITE = re.compile(r"(?:.*/)?themes/[^/]+/exampleSite/.*")  # where Hugo's themes keep example sites
+EXAMPLE_SITE = re.compile(r"(?:.*/)?themes/[^/]+/exampleSite/.*")  # example sites in Hugo's themes
 # Lines that git writes around a conflict
 MARKS = re.compile(rb"^(?:<{7} |={7}\r?$|>{7} )", re.MULTILINE)
 SET_ASIDE = re.compile(r"\.(?:\.path|conflict)\d+")  # rclone adds this to the names of both versions in a conflict
@@ -80,7 +80,7 @@ class Ignored:
         self._why_apart = cache(self._find_apart)
 
     def why(self, name: str) -> str:
-        """Return why a file is left out, as a kind of file; "" if it is not."""
+        """Return the kind of a file that is left out, or "" for any other file."""
         path = PurePosixPath(name)
         if (self.folder.path / name).is_symlink():
             return "link"
@@ -110,7 +110,7 @@ class Ignored:
         return len({*titles}) == 1
 
     def _find_apart(self, folder: str) -> str:
-        """Return why a subfolder, or a folder above it, is kept apart; "" if it is not."""
+        """Return the kind of files in a folder that is synced or checked out separately, or "" for any other folder."""
         if folder == ".":
             return ""
         if self.folder.exists(f"{folder}/{STATE}"):
@@ -128,7 +128,7 @@ class Ignored:
         return b"/modules/" not in repository or b"/worktrees/" in repository
 
     def _find_ignored(self, name: str) -> bool:
-        """Return whether the ignore files name a file, a folder (ending in a slash), or a folder above it."""
+        """Return whether the ignore files exclude a file, a folder (ending in a slash), or a folder above it."""
         *above, _ = parts = PurePosixPath(name).parts
         is_ignored = None
         for depth in range(len(parts)):
@@ -165,7 +165,7 @@ def refuse_torn(recorded: Container[str], data: bytes) -> None:
 
 
 class WorkingFolder:
-    """A folder and its state, with the files as they were read. Raises RemoteError if an ignore file is invalid."""
+    """A folder, its state, and its files as they were read. Raises RemoteError if an ignore file is invalid."""
 
     def __init__(
         self,
@@ -178,13 +178,13 @@ class WorkingFolder:
         only: frozenset[str],  # the files to sync; empty means all
         static: Path | None,  # the folder of images whose addresses begin with a slash
         with_git: bool,  # whether .gitignore counts
-        publish: bool = False,  # whether a date also publishes a post of an unknown program
+        publish: bool = False,  # whether to publish dated posts even if their program is unknown
     ):
         self.folder, self.state, self.only, self.static, self.now = folder, state, only, static, now
         self.top, self.exists, self.entries, self.dry_run = folder.path, folder.exists, state.entries, state.dry_run
         # Until images are uploaded, their addresses begin with the service's address.
         self.images = LocalImages([self.top], address, static, is_stored=bool)
-        # A pull may have written conflict markers as text.
+        # A recorded file may have conflict markers in its text, which a pull wrote.
         check = partial(refuse_torn, {entry["sha256"] for entry in self.entries.values()})
         read = partial(Sources, [self.top], zone=zone, publish=publish, images=self.images, is_movable=True)
         ignored = Ignored(folder, with_git, self.entries)
@@ -193,7 +193,7 @@ class WorkingFolder:
             self._sort([*map(checked, self.sources)])
 
     def _sort(self, posts: list[Checked]) -> None:
-        """Sort what was read into posts, failures, and what is left out."""
+        """Sort the files that were read into posts, failures, and files that are left out."""
         # The posts in readable files, by their paths below the folder
         self.items = {self._name_of(post.source): post for post in posts if isinstance(post, Item)}
         self.failures = [self._named(failure) for post in posts if isinstance(post, list) for failure in post]
@@ -204,7 +204,7 @@ class WorkingFolder:
         self.set_aside = {SET_ASIDE.sub("", name) for name in self.left_out}
 
     def _named(self, failure: Failure) -> Failure:
-        """Return a failure without the path of the folder. Its reason can begin with the name of another file."""
+        """Return a failure without the folder's path, which its reason can also contain, before another file's name."""
         return failure._replace(source=self._name_of(failure.source), reason=self._name_of(failure.reason))
 
     def _name_of(self, path: str) -> str:
@@ -226,7 +226,7 @@ class WorkingFolder:
         if not self.dry_run:
             self.state.begin()
             with self.folder.place(name, create=True) as (folder, last):
-                folder.write_bytes(last, data, rfc3339(time.time()))  # With an older time, rsync would miss the change.
+                folder.write_bytes(last, data, rfc3339(time.time()))  # With the post's time, rsync could miss it.
             self.sha256[name] = hashlib.sha256(data).hexdigest()
             self.items.pop(name, None)
 
@@ -240,18 +240,18 @@ class WorkingFolder:
 
     def record(self, name: str, post: Post) -> None:
         """Record that a file and its post now have the same content."""
-        slug = slug_in(self.items[name]) if name in self.items else ""  # A pull writes the slug of the post.
+        slug = slug_in(self.items[name]) if name in self.items else ""  # A pull writes the post's slug.
         own = {"sha256": self.sha256[name]} | ({"file_slug": slug} if slug not in ("", post["slug"]) else {})
         self.record_post(name, post, own)
 
     def record_post(self, name: str, post: Post, own: Entry) -> None:
-        """Record a post, and what `own` says about its file."""
+        """Record a post, and the FILE_FIELDS in `own`."""
         of_post = {key: post[key] for key in POST_FIELDS if key in post}
         of_file = {key: own[key] for key in FILE_FIELDS if key in own}
         self.state.put(name, of_post | of_file | {"seen": rfc3339(self.now)})
 
     def record_bytes(self, name: str) -> None:
-        """Record the new bytes of a file that means the same: they identify it after a rename."""
+        """Record the new digest of a file whose meaning is unchanged, so that a rename is recognized."""
         self.state.put(name, self.entries[name] | {"sha256": self.sha256[name]})
 
     def image_names(self, files: Collection[str]) -> dict[str, str]:
@@ -261,7 +261,7 @@ class WorkingFolder:
     # Results
 
     def attempt(self, act: Callable[..., Result], name: str, *arguments: Any) -> Result:
-        """Return the result for a file: "conflict" or "failed" if it is left as it is."""
+        """Return the result of `act` for a file; "conflict" or "failed" if `act` raises."""
         try:
             return act(name, *arguments)
         except (NotSynced, *IMAGE_ERRORS) as error:
@@ -269,13 +269,13 @@ class WorkingFolder:
 
 
 def slug_in(item: Item) -> str:
-    """Return the valid slug in the front matter of a file, if any."""
+    """Return the slug in the front matter of a file, or "" if it has no valid one."""
     slug = str(item.file.values.get("slug", ""))
     return slug if is_slug(slug) else ""
 
 
 def refuse_other_folders(folder: Path, state: SyncState, address: str, moves: bool) -> None:
-    """Raise RemoteError for a folder inside a synced one, or of another service unless it `moves`."""
+    """Raise RemoteError for a folder inside a synced one, or for a folder of another service unless it `moves`."""
     if state.remote not in ("", address) and not moves:
         way = f"--move-to {address} connects it with that address"
         raise RemoteError(f"{folder} belongs to {state.remote}: {way}")

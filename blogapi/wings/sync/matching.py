@@ -16,16 +16,16 @@ Posts = dict[tuple[str, str], Post]  # the posts of a service as they were liste
 
 
 def is_as_recorded(posts: Posts, entry: Entry) -> bool:
-    """Return whether a post has not changed since it was recorded; False if that is unclear within a second."""
+    """Return whether a post is unchanged since it was recorded; False if it may have changed in the same second."""
     post = posts.get(identity(entry))
     return bool(post and post["updated_at"] == entry["updated_at"] < entry["seen"])
 
 
 def place_entries(working: WorkingFolder) -> dict[str, str]:
-    """Drop entries that cannot be trusted, and move those of renamed files; return their old names by the new ones.
+    """Drop entries that cannot be trusted, and move those of renamed files; return the old names by the new ones.
 
-    An entry moves to the file with exactly its bytes if its own file is gone or has moved. Several with the same bytes
-    move only to as many files. The entry of a missing file also moves to a new file that names its post or slug.
+    If the file of an entry is gone or has moved, the entry moves to the file with its bytes. Entries with equal bytes
+    move only to as many files. If a file is gone, its entry also moves to a new file with its id and time, or its slug.
     """
     entries, items = working.entries, working.items
     _drop_duplicates(entries, working.sha256)
@@ -42,7 +42,7 @@ def place_entries(working: WorkingFolder) -> dict[str, str]:
     entries.clear()
     for name, entry in before.items():
         new_name = names.get(name, name)
-        while name not in names and new_name in moved:  # Another file took its name: it takes that file's old name.
+        while name not in names and new_name in moved:  # Another file took its name, so it takes that file's old name.
             new_name = moved[new_name]
         entries[new_name] = entry
     working.state.agree(working.sha256)
@@ -73,7 +73,7 @@ def _identity_in(item: Item) -> tuple[str, str]:
 
 
 def _drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> None:
-    """Keep one entry per post: after git merges the states of two clones, a post may have two names."""
+    """Keep one entry per post: after git merges the states of two clones, a post may have two entries."""
     trust = {name: (sha256.get(name) == entry["sha256"], name in sha256) for name, entry in entries.items()}
     kept = {identity(entries[name]): name for name in sorted(trust, key=trust.__getitem__)}
     for name in trust.keys() - kept.values():
@@ -83,17 +83,18 @@ def _drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> No
 class Assignment:
     """Decides the post and the slug of each file. Recorded decisions stay, even if other files come or go.
 
-    A new file gets the post that it names by id and time; else the most specific of its possible slugs that has a
-    post without a file, so that a folder without its state creates no post twice; else a free slug.
+    A new file gets the post whose id and time are in its front matter. Otherwise, it gets the most specific of its
+    possible slugs that has a post without a file, so that no post is created twice if the state is missing. If there is
+    no such post, it gets a free slug.
     """
 
     def __init__(self, working: WorkingFolder, posts: Posts):
         self.entries, self.items, self.exists = working.entries, working.items, working.exists
-        self.holders = {identity(entry): name for name, entry in self.entries.items()}  # names of files by posts
+        self.holders = {identity(entry): name for name, entry in self.entries.items()}  # file names by posts
         self.post_of = {name: posts.get(identity(entry)) for name, entry in self.entries.items()}
-        self.unclear: dict[str, str] = {}  # messages for new files that may be missing ones, and for these
-        self.failures: list[Failure] = []  # of new files for which no slug is left
-        self.names: dict[str, str] = {}  # files by the slugs that they keep or get
+        self.unclear: dict[str, str] = {}  # messages for missing files, and for new files that may be the same
+        self.failures: list[Failure] = []  # for new files that get no slug
+        self.names: dict[str, str] = {}  # file names by the slugs that the files keep or get
         self.taken = {post["slug"] for post in posts.values()} - self._keep_slugs()
         free = [post for key, post in posts.items() if not self.exists(self.holders.get(key, ""))]
         self.free = {slug: post for post in free for slug in post.get("former_slugs", ())}
@@ -105,11 +106,11 @@ class Assignment:
         self._name_files(posts.values())
 
     def _keep_slugs(self) -> set[str]:
-        """Give each recorded file the new slug in its front matter, else that of its post; return those given up."""
+        """Give recorded files the new slug in front matter, else that of the post; return slugs that become free."""
         given_up = set()
         for name, entry in self.entries.items():
             if item := self.items.get(name):
-                slug = slug_in(item)  # One that was taken when it was sent is no change.
+                slug = slug_in(item)  # `file_slug` was already taken, so it is no change.
                 item.fields["slug"] = entry["slug"] if slug in ("", entry.get("file_slug")) else slug
                 given_up |= {entry["slug"]} - {item.fields["slug"]}
                 self.names.setdefault(item.fields["slug"], name)
@@ -176,13 +177,13 @@ class Assignment:
 class Ancestry:
     """Decides whether posts descend from their recorded versions.
 
-    A recorded version that is still current is a proof: no older backup was restored since it was seen. So the database
-    still has every version that was written before it and seen no earlier.
+    If a recorded version is still current, it is a proof: no older backup was restored after it was seen. The database
+    then still has every version that was written before it and seen at the same time or later.
     """
 
     def __init__(self, entries: Collection[Entry], posts: Posts, remote: Remote, now: str):
         self.entries, self.posts, self.remote = entries, posts, remote
-        self._proofs: dict[str, str] = {}  # the latest `updated_at` of the posts seen at each time
+        self._proofs: dict[str, str] = {}  # the latest `updated_at` of current entries, by `seen`
         for entry in filter(partial(is_as_recorded, posts), entries):
             self._add_proof(entry)
             entry["seen"] = now
@@ -195,9 +196,9 @@ class Ancestry:
         return any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in proofs)
 
     def is_successor(self, entry: Entry, current: Post | None, ask: bool) -> bool:
-        """Return whether a post descends from the recorded one, or was deleted after it; `ask` the service if need be.
+        """Return whether a post descends from its record or was deleted after it; `ask` the service if necessary.
 
-        It does not if another version was current from before the recorded one was written until after it was seen.
+        It does not if another version was current from before the recorded one was written until after that was seen.
         """
         if current and current["updated_at"] < entry["updated_at"]:
             return False
@@ -212,7 +213,7 @@ class Ancestry:
         if any(begun == entry["updated_at"] for _, begun, _ in revisions):
             return self.recorded_version(entry, revisions) is not None
         if len(revisions) >= KEPT_REVISIONS and all(begun > entry["updated_at"] for _, begun, _ in revisions):
-            return False  # The version may be gone from the history, or have been lost.
+            return False  # The version may be too old for the history, or lost.
         return not any(begun < entry["updated_at"] and entry["seen"] < ended for _, begun, ended in revisions)
 
     @cached_property

@@ -33,7 +33,7 @@ class Pull:
     comparison: Comparison
     delete: bool = False  # remove files whose posts are gone
     delete_all: bool = False  # even if most posts are gone
-    theirs: bool = False  # also write files that have changed or are gone, and set yours aside
+    theirs: bool = False  # also write files that were changed (after a copy) or deleted here
     published: bool = False  # create files for published posts only
     images: bool = False  # fetch images
 
@@ -42,7 +42,7 @@ class Pull:
         comparison, working = self.comparison, self.comparison.working
         self.working, self.remote, self.items = working, comparison.remote, working.items
         gone = [name for name in working.entries if not comparison.post_of[name]]
-        if (gone or self.delete) and self.remote.scope == "published-only":  # It cannot see which posts are gone.
+        if (gone or self.delete) and self.remote.scope == "published-only":  # It does not show which posts are gone.
             if self.delete:
                 raise RemoteError("this key sees only published posts: leave out --delete")
             gone = []
@@ -54,7 +54,7 @@ class Pull:
         self.queue = comparison.chosen([*names, *gone])
 
     def results(self) -> Iterator[Result]:
-        """Write what has changed in the service; yield what was done with each file."""
+        """Write the files whose posts have changed; yield a result for each file."""
         for name, current in self.comparison.with_posts(self.queue):
             yield self.working.attempt(self._pull, name, current)
 
@@ -88,7 +88,7 @@ class Pull:
         path = str(PurePosixPath(name).with_name(kept))
         if not self.working.exists(path):
             self.working.write(path, data)
-        elif self.working.folder.read_bytes(path) != data:  # A killed pull left the same bytes.
+        elif self.working.folder.read_bytes(path) != data:  # A killed pull may have left the same bytes.
             raise Conflict(f"it has changed on both sides, and {kept} exists already")
         return kept
 
@@ -131,11 +131,11 @@ class Pull:
         """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
         item = self.working.sources.item_of(data, self.working.top / name, self.working.top)
         assert item  # No post has the status "trash".
-        slug = valid_slug(item.fields["slug"])  # A copy of the folder without its state needs it.
+        slug = valid_slug(item.fields["slug"])  # A copy of the folder without its state needs the slug.
         return replace(item, fields=schema.load(item.fields | {"slug": slug}))
 
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
-        """Return a function that replaces addresses of images with links to the files used so far."""
+        """Return a function that replaces image addresses with links to the image files that the post already uses."""
         folder, static = os.path.dirname(os.path.realpath(self.working.top / name)), self.working.static
         root = os.path.join(os.path.realpath(static), "") if static else "\0"
 

@@ -32,10 +32,9 @@ class Push:
     delete_all: bool = False  # even if most files are gone
     overwrite: bool = False  # also send files whose posts have changed
     recreate: bool = False  # create deleted posts again
-    done: dict[str, Result | None] = field(default_factory=dict, init=False)  # None while it waits for another file
-    parked: dict[str, tuple[str, str]] = field(
-        default_factory=dict, init=False
-    )  # by file: its old and its present slug
+    done: dict[str, Result | None] = field(default_factory=dict, init=False)  # None while a file waits for another
+    # The old and the temporary slugs of posts, by file
+    parked: dict[str, tuple[str, str]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Find the files to send. Raises RemoteError if the push is not allowed."""
@@ -50,7 +49,7 @@ class Push:
             raise RemoteError(f"this key is {self.remote.scope}: a push needs one that can write")
 
     def results(self) -> Iterator[Result]:
-        """Send what has changed in the folder; yield what was done with each file."""
+        """Send the files that have changed; yield a result for each file."""
         for name, current in self.comparison.with_posts(self.queue):
             yield self.done.get(name) or self._attempt(name, current)
 
@@ -106,7 +105,7 @@ class Push:
         return done if post else None
 
     def _upload_images(self, name: str, current: Post | None) -> dict[bytes, bytes]:
-        """Upload the images of a file; return their addresses, and those of images that the service has moved."""
+        """Upload the images of a file; return their addresses, and new addresses of images that the service moved."""
         files = self.working.image_names(self.items[name].images)
         addresses = {image: self._upload(image, file) for image, file in files.items()}
         for image in self.comparison.old_addresses(name, current) if current else ():
@@ -137,7 +136,7 @@ class Push:
         return self.uploaded[image_id]
 
     def _trash(self, name: str, current: Post) -> Result | None:
-        """Move the post of a file that is gone to the trash; return None if the post has changed."""
+        """Move the post of a deleted file to the trash; return None if the post has changed."""
         if not self.working.dry_run:
             self.working.state.begin()
             if not self.remote.delete(current["id"], current["etag"]):
@@ -145,10 +144,10 @@ class Push:
         self.working.state.put(name, None)
         return Result("deleted", name)
 
-    # Slugs that files swap
+    # Swapping slugs
 
     def _free_slug(self, name: str, slug: str) -> None:
-        """Free a slug that another file gives up: send that first or, if it waits for this one, rename its post."""
+        """Free a slug that another file releases: send that file first or, if it already waits, rename its post."""
         other = self.by_slug.get(slug, name)
         gives_up = other in self.items and self.comparison.fields(other).get("slug", slug) != slug
         if other == name or not gives_up:
@@ -167,7 +166,7 @@ class Push:
             self._change(name, former_slugs=[other for other in former if other != slug] or None)
 
     def _change(self, name: str, **fields: Any) -> None:
-        """Change fields of a post apart from its file, unless another client has changed it."""
+        """Change fields of a post without its file, unless another client has changed the post."""
         entry = self.entries[name]
         self.working.state.begin()
         with suppress(NotSynced):

@@ -1,4 +1,4 @@
-"""The state of a synced folder: a journal whose first line is about the folder, and each other line about a file."""
+"""The state of a synced folder: a journal with one line about the folder, then one line per change to an entry."""
 
 import hashlib
 import json
@@ -26,14 +26,14 @@ WAY_OUT = "delete it to compare all files with the posts"
 POST_FIELDS, FILE_FIELDS = (*STAYING, "etag", "fingerprint", "images"), ("sha256", "file_slug")
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 
-Entry = dict[str, Any]  # what is recorded of a post and its file: see EntrySchema
+Entry = dict[str, Any]  # the record of a file and its post: see EntrySchema
 
 
 class EntrySchema(PostSchema):
     """An Entry in the state: POST_FIELDS, FILE_FIELDS, and when the post was `seen`.
 
-    `file_slug` is the slug in the file if its post has another, and `images` are the base URLs of the post's images;
-    either can be missing.
+    `file_slug` is the slug in the file, if it differs from the post's slug. `images` are the base URLs of the post's
+    images. These two are optional.
     """
 
     always = REQUIRED | {"etag", "fingerprint", "sha256", "seen"}
@@ -48,27 +48,27 @@ ENTRY_SCHEMA = EntrySchema()
 
 
 def identity(post: Entry) -> tuple[str, str]:
-    """Return the identity of a post. Its id is not enough: other databases and restored ones reuse it."""
+    """Return the identity of a post. The id is not enough, because other or restored databases use it again."""
     return post["id"], post["created_at"]
 
 
 class SyncState:
-    """The entries of a folder, by the names of files. A change is only appended, however many there are.
+    """The entries of a folder, by file name. A change only appends a line, however many entries there are.
 
     A state is valid only where it was written, because a sync program or a backup can separate it from its files. The
-    user's state folder has a copy of what was last written here, and `agree` compares the two. A state in a file other
-    than STATE may be in a repository, together with its files. Raises RemoteError if it is damaged.
+    user's state folder has a copy of the state last written here, and `agree` compares the two. A state in a file other
+    than STATE may be in a repository, together with its files. Raises RemoteError if the state is damaged.
     """
 
     def __init__(self, folder: Folder, name: str, dry_run: bool):
         self.folder, self.name, self.dry_run = folder, name, dry_run
         self.remote = self.zone = ""  # "" in a new state; version 1.2 wrote no zone
         self.id = ""  # the folder's random id
-        self.seen = ""  # the default for entries; one line changes when all posts are seen again
+        self.seen = ""  # default for entries, so that only one line changes when all posts are seen again
         self.entries: dict[str, Entry] = {}
         self.unreadable: dict[str, str] = {}  # the digest of each file that failed, or the reason if it has none
-        self.is_foreign = False  # whether it was written elsewhere: the files may be older or newer
-        self._own: dict[str, Entry] = {}  # the entries last written here, if they may differ
+        self.is_foreign = False  # whether the state was written elsewhere, for files that may differ
+        self._own: dict[str, Entry] = {}  # the entries last written here, if they may differ from `entries`
         self._journal: IO[bytes] | None = None
         with suppress(FileNotFoundError), folder.open(name, "rb") as file:
             data, status = file.read(MAX_STATE_BYTES + 1), os.fstat(file.fileno())
@@ -79,14 +79,14 @@ class SyncState:
             self._compare_with_own(data, status.st_mtime_ns, is_here)
 
     def _compare_with_own(self, data: bytes, time_ns: int, is_here: bool) -> None:
-        """Decide whether the state was written here; if its copy differs, read that."""
+        """Decide whether the state was written here. If the copy in the user's state folder differs, read the copy."""
         self.is_foreign = not is_here
         with suppress(OSError, RuntimeError, RemoteError):
             file = self._own_file()
             own, own_time_ns = file.read_bytes(), file.stat().st_mtime_ns
             is_last = self.name == STATE and data.partition(b"\n")[0] == own.partition(b"\n")[0]
             self._own = {} if is_last else self._parsed(own)[1]
-            # Some disks renumber files: then the time shows that it is the same one.
+            # Some disks renumber files. The modification time then shows that the file is the same.
             self.is_foreign = self.is_foreign and own_time_ns != time_ns if is_last else self.name == STATE
 
     def _parsed(self, data: bytes) -> tuple[dict[str, Any], dict[str, Entry]]:
@@ -99,18 +99,18 @@ class SyncState:
             raise RemoteError(f"{file} is damaged: {WAY_OUT}") from None
 
     def _place(self, file: os.stat_result) -> str:
-        """Return the inode numbers of the folder and of a file in it; copies have others."""
+        """Return the inode numbers of the folder and of a file in it. Copies have different numbers."""
         return f"{os.fstat(self.folder.file).st_ino}-{file.st_ino}"
 
     def agree(self, sha256: Mapping[str, str]) -> None:
-        """Keep the entries that can be trusted, given the digests of the files."""
+        """Drop the entries that cannot be trusted. `sha256` contains the digests of the files."""
         own = {identity(entry): entry for entry in self._own.values()}
         there = {**self.entries}
         self.entries.clear()
         for name, entry in there.items():
             if believed := self._believed(name, entry, own.get(identity(entry)), sha256.get(name, "")):
                 self.entries[name] = believed
-        if self.is_foreign:  # The state may know of a deletion that has not reached the file here.
+        if self.is_foreign:  # Elsewhere, a file may have been deleted that still exists here.
             known = {*map(identity, self.entries.values())}
             for name, entry in self._own.items():
                 if identity(entry) not in known and sha256.get(name) == entry["sha256"]:
@@ -118,17 +118,17 @@ class SyncState:
 
     def _believed(self, name: str, there: Entry, here: Entry | None, digest: str) -> Entry | None:
         """Return the entry to use for a file: the folder's, the one last written here, or None if both are doubtful."""
-        if not self.is_foreign:  # If git reverted it with its file, nothing shows which text to keep.
+        if not self.is_foreign:  # If git reverted file and state, nothing shows which text to keep.
             is_reverted = here and here["updated_at"] > there["updated_at"] and digest == there["sha256"]
             return None if is_reverted else there
         if here and digest == here["sha256"] != there["sha256"]:
             return here
-        # A file with other bytes was edited. Its last version is certain only if both entries agree.
+        # If the file was edited, its last synced version is certain only if both entries agree.
         is_certain = here and here is self._own.get(name) and here["fingerprint"] == there["fingerprint"]
         return there if is_certain or digest == there["sha256"] else None
 
     def start(self, remote: str, zone: str, unreadable: dict[str, str], seen: str, is_changed: bool) -> None:
-        """Write all entries if they have changed; if not, `begin` does so before a change. Raises RemoteError."""
+        """Write the state if it has changed. Otherwise, `begin` does so before the first change. Raises RemoteError."""
         before = self.remote, self.zone, self.unreadable
         is_changed = is_changed or self.is_foreign or before != (remote, zone, unreadable)
         self.remote, self.zone, self.unreadable, self.seen = remote, zone, unreadable, seen
@@ -136,7 +136,7 @@ class SyncState:
             self.begin()
 
     def begin(self) -> IO[bytes]:
-        """Write all entries and open the journal, once. Call this before a change, because the disk may be full."""
+        """Write all entries and open the journal, once. Call this before a change, which a full disk then prevents."""
         if self._journal:
             return self._journal
         with self._ending_all(), self.folder.replacing(self.name) as file:
@@ -157,7 +157,7 @@ class SyncState:
 
     @contextmanager
     def _ending_all(self) -> Iterator[None]:
-        """Raise RemoteError if the state cannot be written: the command must stop, not fail for each file."""
+        """Raise RemoteError if the state cannot be written, so that the command stops and does not fail per file."""
         try:
             yield
         except OSError as error:
@@ -168,7 +168,7 @@ class SyncState:
         if self.dry_run:
             return
         known, ignored = self.entries.get(name, {}), {"seen": "", "etag": ""}
-        is_minor = entry and known | ignored == entry | ignored  # in a repository, not worth a commit
+        is_minor = entry and known | ignored == entry | ignored  # in a repository, it would not be worth a commit
         journal = None if is_minor and self.name != STATE and not self._journal else self.begin()
         self.entries.pop(name, None)
         if entry:
@@ -201,7 +201,7 @@ class SyncState:
                 old.unlink()
 
     def _own_file(self) -> Path:
-        """Return the path of the copy, one for each path of the folder. Raises RuntimeError if there is no home."""
+        """Return the path of the copy, which depends on the folder's path. Raises RuntimeError if there is no home."""
         top = os.environ.get("XDG_STATE_HOME", "")
         folder = Path(top) if os.path.isabs(top) else Path("~/.local/state").expanduser()
         key = f"{self.id} {os.path.join(os.path.realpath(self.folder.path), self.name)}"
@@ -214,15 +214,15 @@ def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Entry]]:
     head = json.loads(first)
     if [*map(type, (head["remote"], head.get("places", []), head.get("unreadable", {})))] != [str, list, dict]:
         raise ValueError
-    entries = {  # written by 1.2, which did not record when it saw a post
+    entries = {  # Version 1.2 did not record when it had seen a post.
         name: entry | {"seen": later(entry["updated_at"], timedelta(seconds=1))}
         for name, entry in head.get("files", {}).items()
     }
-    lines = [json.loads(line) for line in rest[:-1]]  # The last line is empty or torn.
-    heads = [head, *(line for line in lines if isinstance(line, dict))]  # Git can merge the states of two clones.
+    lines = [json.loads(line) for line in rest[:-1]]  # The last line is empty or incomplete.
+    heads = [head, *(line for line in lines if isinstance(line, dict))]  # Git may have merged two states.
     seen = {"seen": min(line["seen"] for line in heads)} if "seen" in head else {}
     for name, line in (line for line in lines if isinstance(line, list)):
-        if isinstance(line, str):  # written by 1.3 for a file that it could not read
+        if isinstance(line, str):  # Version 1.3 wrote this for an unreadable file.
             continue
         known = entries.pop(name, None)
         if line:
@@ -232,7 +232,7 @@ def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Entry]]:
 
 
 def _loaded(entry: dict[str, Any]) -> Entry:
-    """Return a valid entry. Its fingerprint was called `said` before."""
+    """Return a valid entry. Older versions call the fingerprint `said`."""
     return ENTRY_SCHEMA.load({"fingerprint" if name == "said" else name: entry[name] for name in entry})
 
 
@@ -241,13 +241,13 @@ def _line(value: Any) -> bytes:
 
 
 def synced_folder(path: Path) -> Path | None:
-    """Return the nearest synced folder: this one, or one above it."""
+    """Return `path` if it is a synced folder, else the nearest synced folder above it."""
     path = Path(os.path.realpath(path))
     return next((folder for folder in (path, *path.parents) if os.path.isfile(folder / STATE)), None)
 
 
 def checked_name(name: str) -> str:
-    """Return a name from a state. Raises ValueError unless a visible Markdown file in the folder can have it."""
+    """Return a name from a state. Raises ValueError unless it can belong to a visible Markdown file."""
     is_hidden = "\0" in name or any(part.startswith(".") or not part for part in name.split("/"))
     if is_hidden or not name.lower().endswith(MARKDOWN_SUFFIXES):
         raise ValueError
