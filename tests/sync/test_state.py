@@ -215,6 +215,29 @@ def test_the_states_of_two_clones_can_be_merged_line_by_line(run, folder, there)
     assert run("status", *options) == (0, [f"would be {counts(unchanged=2)}"])
 
 
+def test_a_rename_and_an_edit_that_git_merged_into_one_file_make_no_second_post(run, synced, machine, there, tmp_path):
+    machine("a")
+    here = synced(a="# A\n", b="# B\n")
+    other = shutil.copytree(here, tmp_path / "other")
+    machine("b")
+    run("push", other)
+    next_second()
+    edit(other / "a.md", "# A", "# A, edited")
+    run("push", other)
+    machine("a")
+    (here / "a.md").rename(here / "new.md")
+    run("push", here)
+    machine("b")
+    (other / "a.md").rename(other / "new.md")
+    states = [(folder / ".blogapi.json").read_text() for folder in (other, here)]
+    (other / "merged").write_text("".join(states))
+    next_second()
+    (other / "merged").replace(other / ".blogapi.json")
+    os.utime(other / ".blogapi.json")
+    assert run("push", other)[1][-1].startswith("created 0, updated 0, ")
+    assert there().keys() == {"a", "b"}
+
+
 def test_a_text_that_git_reverted_together_with_the_state_is_a_conflict(run, synced, there, tmp_path, machine):
     machine("a")
     here = synced(a="# A\n")

@@ -84,7 +84,8 @@ class SyncState:
         with suppress(OSError, RuntimeError, RemoteError):
             file = self._own_file()
             own, own_time_ns = file.read_bytes(), file.stat().st_mtime_ns
-            is_last = self.name == STATE and data.partition(b"\n")[0] == own.partition(b"\n")[0]
+            is_merged = b"\n{" in data  # by git: it has several first lines
+            is_last = self.name == STATE and not is_merged and data.partition(b"\n")[0] == own.partition(b"\n")[0]
             self._own = {} if is_last else self._parsed(own)[1]
             # Some disks renumber files. The modification time then shows that the file is the same.
             self.is_foreign = self.is_foreign and own_time_ns != time_ns if is_last else self.name == STATE
