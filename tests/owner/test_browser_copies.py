@@ -216,10 +216,10 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
     window.open(EDIT)
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two.", "tags": ["a"]})
     window.fill(content=" Mine.")
-    window.send("This post was changed elsewhere, too.")
+    window.send("This post was also changed elsewhere.")
     with window.next_page():
         window.click("Update")
-    assert "Not saved: the post was changed elsewhere, too" in window.text
+    assert "Not saved: the post was also changed elsewhere" in window.text
     assert (window.stored(), window.value("tags")) == ("Two.", "a")
     window.update()
     assert window.stored() == "One. Mine."
@@ -231,7 +231,7 @@ def test_a_form_in_which_nothing_was_typed_takes_the_changed_post_once_its_write
     window.browser.find_element(By.ID, "content").click()
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
     window.come_back()
-    window.said("This post was changed elsewhere, too.")
+    window.said("This post was also changed elsewhere.")
     window.browser.execute_script("document.activeElement.blur()")
     window.come_back()
     window.has("Two.")

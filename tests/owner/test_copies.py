@@ -241,7 +241,7 @@ def test_a_shared_preview_shows_the_saved_text_and_says_if_there_is_more(put, fo
     post(title="Draft", content="Saved.")
     (link,) = view(owner, "/settings/posts/1").press("Share a preview").all("#link")
     path = link.removeprefix("http://127.0.0.1:8000")
-    more = "The author has changes that are not saved yet, and not shown here."
+    more = "The author has changes that are not saved yet. They are not shown here."
     assert more not in stranger.get(path).text
     put(form(*EDIT), 1, content="Typed.")
     page = view(stranger, path)
@@ -262,7 +262,7 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown
     page = view(owner, "/settings/posts/1/edit")
     client.patch("/v1/posts/1", json={"content": "One.\n2.\nThree.", "tags": ["new"]})
     page = page.press("Save draft", content="One.\nTwo.\nThree!", title="Hi")
-    assert (page.status, page.all(".problem h2")) == (412, ["Not saved: the post was changed elsewhere, too"])
+    assert (page.status, page.all(".problem h2")) == (412, ["Not saved: the post was also changed elsewhere"])
     assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree."
     assert shown(page)["content"] == "One.\nTwo.\nThree!"
     assert page.all("section h3") == ["Content"]  # Only this form changed the title, and only the other one the tags.

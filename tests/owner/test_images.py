@@ -99,7 +99,7 @@ def test_the_list_has_pages(owner, database):
     assert view(owner, "/settings/images?before=1").status == 400
     found = view(owner, "/settings/images?q=2.PNG")
     assert found.all(".card h2") == ["12.png", "2.png"]
-    assert view(owner, "/settings/images?q=%25").said[-1] == "No image has this in its name."
+    assert view(owner, "/settings/images?q=%25").said[-1] == "No image name contains this."
 
 
 def test_an_image_in_use_lists_its_posts_and_cannot_be_deleted(owner, client):

@@ -64,7 +64,7 @@ def test_a_search_keeps_the_filter_and_a_filter_keeps_the_search(owner, post):
     assert (page.titles, page.all("[aria-current=true]")) == (["Café & Käse"], ["Draft 3"])
     kept = {each["name"]: each["value"] for each in page.soup.select(".search input")}
     assert kept == {"status": "draft", "q": "cafe"}
-    assert view(owner, "/settings/posts?q=nothing").all(".posts li") == ["No post has these words."]
+    assert view(owner, "/settings/posts?q=nothing").all(".posts li") == ["No post contains these words."]
     assert len(view(owner, "/settings/posts?q=").titles) == 4
 
 

@@ -36,7 +36,7 @@ def test_the_last_refusal_can_be_undone_for_an_hour(owner, client, proposed, dat
     waiting = client.get("/v1/proposals").json
     refused = view(owner, POST).press("Yes, refuse")
     assert (len(client.get("/v1/proposals").json), refused.all("section h3")) == (1, ["Title", "Content", "Excerpt"])
-    assert refused.press("Undo").said[0] == "The proposal waits again."
+    assert refused.press("Undo").said[0] == "The proposal is waiting again."
     assert client.get("/v1/proposals").json == waiting
     first = view(owner, POST).press("Yes, refuse")
     second = first.press("Yes, refuse")
@@ -75,7 +75,7 @@ def test_what_changed_since_is_named_and_an_older_page_applies_nothing(owner, cl
     again = page.press("Apply")
     assert again.all("section h2")[0] == "Nothing was done: the post has changed since"
     assert client.get("/v1/posts/1").json["title"] == "Loaf"
-    assert "Changed since then: Title. Apply overwrites that." in again.all("section > p")
+    assert "Changed since then: Title. Apply overwrites these changes." in again.all("section > p")
     again.press("Apply")
     assert client.get("/v1/posts/1").json["title"] == "Rye bread"
 

@@ -35,7 +35,7 @@ def test_tags_are_listed_and_searched_with_their_number_of_posts_and_link_to_the
     assert found.titles == ["Two", "One"]
     assert view(owner, "/settings/posts?tag=b").titles == ["Two"]
     assert view(owner, "/settings/tags?q=RAV").all("tbody th") == ["travel"]
-    assert view(owner, "/settings/tags?q=zz").said[0] == "No tag has this in its name."
+    assert view(owner, "/settings/tags?q=zz").said[0] == "No tag name contains this."
 
 
 @pytest.mark.both_engines

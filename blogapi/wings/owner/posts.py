@@ -231,7 +231,7 @@ def refuse_proposal(post_id: int, proposal_id: int) -> Response:
 def restore_proposal(post_id: int, proposal_id: int) -> Response:
     """Undo the refusal of a proposal."""
     request.database.write(proposals.restore, post_id, proposal_id)
-    return done(f"/posts/{post_id}", "The proposal waits again.")
+    return done(f"/posts/{post_id}", "The proposal is waiting again.")
 
 
 @views.get(f"{POST}/history")

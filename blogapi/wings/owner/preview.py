@@ -116,7 +116,7 @@ def show_shared() -> Response:
 def share_post(post_id: int) -> Response:
     """Share the preview of a post."""
     link = f"{request.service.config.base_url}{ROOT}/shared?token={request.database.write(sessions.share, post_id)}"
-    return done(f"/posts/{post_id}", "It shows the post as it is, for seven days.", link=link)
+    return done(f"/posts/{post_id}", "It shows the post as it was last saved, for seven days.", link=link)
 
 
 @views.post(f"{POST}/withdraw")

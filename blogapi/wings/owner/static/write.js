@@ -102,9 +102,9 @@ const suggest = ({ slug, address }) => {
 const warn = ({ etag: isThere, status_of_post: now }) => {
   const isLive = now === "published" && status.value !== "published";
   const text = isLive
-    ? "This post is live now. Before readers see this text, the page asks."
-    : "This post was changed elsewhere, too. When you save, you can compare the two texts.";
-  alarm("changed", isThere ? text : "This post was deleted elsewhere. The text here is kept: saving it makes a new post.");
+    ? "This post is live now. The page asks before readers see this text."
+    : "This post was also changed elsewhere. When you save, you can compare the two texts.";
+  alarm("changed", isThere ? text : "This post was deleted elsewhere. The text here is kept; saving it creates a new post.");
 };
 const ask = ({ browser, at, over: other, mine }) => {
   pressed = null;
@@ -179,7 +179,7 @@ post.addEventListener("submit", (event) => {
   if (!event.submitter?.formTarget && state !== "leaving") {
     event.preventDefault();
     pressed = event.submitter ?? saveButton;
-    editor.isAdding && say("Saving after what is being added…");
+    editor.isAdding && say("Saving once everything is added…");
     isResting() && next();
   }
 });
