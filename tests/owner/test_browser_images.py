@@ -60,6 +60,26 @@ def test_a_slow_upload_keeps_its_place_while_the_writer_continues_and_save_waits
 
 
 @IN_BOTH_BROWSERS
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [("One.\n\n", "One.\n\n{}\n\nWords go on"), ("One. Wo", "One. WoWords go on\n\n{}\n\n"), ("", "{}\n\nWords go on")],
+    ids=["on an empty line", "in a word", "at the start"],
+)
+def test_an_image_does_not_split_what_is_typed_during_its_upload(window, loaf, before, expected):
+    window.open("/settings/posts/new")
+    window.fill(content=before)
+    window.run("holdSaves")
+    window.fill(file=str(loaf))
+    window.run("select", len(before))
+    window.press("Words go")
+    window.browser.execute_script("release()")
+    eventually(lambda: "![loaf]" in window.value("content"))
+    window.press(" on")
+    (image,) = window.service.request("GET", "/v1/images")[2]
+    assert window.value("content") == expected.format(f"![loaf]({image['url']})")
+
+
+@IN_BOTH_BROWSERS
 def test_an_image_is_taken_out_by_one_undo_and_waits_for_the_end_of_a_composition(window, loaf):
     window.open("/settings/posts/new")
     window.fill(content="Bread")

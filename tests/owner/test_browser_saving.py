@@ -246,9 +246,29 @@ def test_a_published_post_can_be_scheduled_in_its_form(window):
             "First item",
             "- First **item**\n- Second item",
         ),
+        (
+            "<p style='mso-list:l0 level1 lfo1'><![if !supportLists]>"
+            "<span style='mso-list:Ignore'>1.</span><![endif]>A</p>"
+            "<p style='mso-list:l0 level2 lfo1'><span style='mso-list:Ignore'>o</span>B</p>"
+            "<p style='mso-list:l0 level3 lfo1'><span style='mso-list:Ignore'>·</span>C</p>"
+            "<p style='mso-list:l0 level2 lfo1'><span style='mso-list:Ignore'>o</span>D</p>"
+            "<p style='mso-list:l0 level1 lfo1'><span style='mso-list:Ignore'>2.</span>E</p>"
+            "<p style='mso-list:none'>F</p>",
+            "A",
+            "1. A\n   - B\n     - C\n   - D\n2. E\n\nF",
+        ),
+        (
+            "<html><body>\n<!--StartFragment--><p><b style='mso-bidi-font-weight:normal'>bold</b> and "
+            "<span style='mso-bidi-font-weight:bold;mso-bidi-font-style:italic'>plain</span> "
+            "<i style='font-weight:400'>slanted</i></p><!--EndFragment-->\n</body></html>",
+            "bold and plain slanted",
+            "**bold** and plain *slanted*",
+        ),
         ('<pre><code class="language-python">print(1)</code></pre>', "print(1)", "```python\nprint(1)\n```"),
+        ('<div class="highlight-source-js"><pre>a</pre></div>', "a", "```js\na\n```"),
+        ('<pre class="sh">ls</pre>', "ls", "```sh\nls\n```"),
     ],
-    ids=["Word", "code"],
+    ids=["Word", "Word's levels", "Word's styles", "code", "code at GitHub", "code of a single word"],
 )
 def test_what_is_pasted_becomes_markdown(window, html, text, markdown):
     window.open(NEW)

@@ -43,7 +43,8 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     assert (mark("# a", 1, 1, "Heading"), mark("## a", 2, 2, "Heading")) == ("## a", "a")
     assert mark("a\nb", 0, 3, "Code") == "```\na\nb\n```"
     table = "| Title | Title |\n| --- | --- |\n| Cell | Cell |"
-    assert mark("a\n\nb", 0, 0, "Table") == f"a\n\n{table}\n\nb"
+    assert mark("a\n\nb", 1, 1, "Table") == f"a\n\n{table}\n\nb"
+    assert mark("a\n\nb", 0, 0, "Table") == f"{table}\n\na\n\nb"
     assert window.browser.execute_script("return getSelection().toString()") == "Title"
     assert mark("a\n\nb", 1, 1, "Footnote") == "a[^1]\n\nb\n\n[^1]: "
     assert mark("a b c", 2, 3, "Code") == "a `b` c"

@@ -14,7 +14,14 @@ UNESCAPED = re.compile(
     r"\[/?[a-z][\w-]*(?:\s[^\[\]|]*)?/?\](?![(\[:])|\[\^\w+\]:?|https?://[^\s<>*`|\[\]\\]+"
     r"|(?<=[^\W_])_+(?=[^\W_])|(?<=\d)\.(?=\d)|\\(?=[^\W_])"
 )
-LANGUAGE_CLASS = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#.-]+)|\"language\":\s*\"([\w+#.-]+)\"")
+LANGUAGE_CLASS = re.compile(
+    r"\b(?:language|lang|brush|highlight-source)[-:]\s*([\w+#.-]+)|\"language\":\s*\"([\w+#.-]+)\""
+)
+# Languages that a code block can have as its only class
+LANGUAGES = re.compile(
+    "bash|c|cpp|css|diff|go|html|ini|java|javascript|js|json|kotlin|lua|make|perl|php|python|ruby|rust|scss|sh|shell|sql"
+    "|swift|toml|ts|typescript|xml|yaml"
+)
 LANGUAGE_NAME = re.compile(r"[\w+#.-]{1,30}")
 KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
 # Ghost's raw HTML cards
@@ -280,13 +287,15 @@ def _language(parts: list[Element]) -> str:
     """Return the language of a code block, from the attributes that plugins set or the comment that WordPress adds."""
     before = parts[0].previous_sibling
     texts = [before.data] if isinstance(before, Comment) else []
+    texts += [" ".join(part.attrs.get("class") or []) for part in parts]
+    if isinstance(parent := parts[0].parent, Element) and parent.tag == "div":  # as on GitHub
+        texts += [name for name in parent.attrs.get("class") or [] if name.startswith("highlight-source-")]
     for part in parts:
-        texts += [" ".join(part.attrs.get("class") or [])]
         for name in ("lang", "data-lang", "data-language", "data-enlighter-language"):
             if LANGUAGE_NAME.fullmatch(value := part.attr(name) or ""):
                 return value
     match = LANGUAGE_CLASS.search(" ".join(texts))
-    return match[1] or match[2] if match else ""
+    return match[1] or match[2] if match else next(filter(LANGUAGES.fullmatch, texts), "")
 
 
 def paragraphs(html: str) -> str:

@@ -21,7 +21,7 @@ export const openEditor = (area, isAdded) => {
     const [end, added] = [area.selectionEnd, area.textLength - length];
     const start = Math.min(end, end - added);
     length += added;
-    places.forEach((each) => each.at >= start + each.stays && (each.at = Math.max(each.at + added, start)));
+    places.forEach((each) => each.at > start && (each.at = Math.max(each.at + added, start)));
     listeners.forEach((listener) => listener());
   });
   const insert = (text, from = area.selectionStart, to = area.selectionEnd, selected = [from + text.length]) => {
@@ -46,19 +46,25 @@ export const openEditor = (area, isAdded) => {
     area.setSelectionRange(from, to);
     area.focus();
   };
-  const addParagraph = (markdown, at) => { // inserted after the line that contains `at`
-    const text = area.value;
-    const end = `${text}\n`.indexOf("\n", at);
-    const [before, after] = [text.slice(0, end), text.slice(end)];
-    const start = /(^|\n)$/.test(before) ? (/(^|\n\n)$/.test(before) || before === "\n" ? "" : "\n") : "\n\n";
-    const rest = after.startsWith("\n\n") ? "" : after ? "\n" : "\n\n";
-    const isHere = document.activeElement === area && area.selectionStart === end && area.selectionEnd === end && !after;
-    (isHere ? insert : replace)(start + markdown + rest, end, end);
-  };
-  const place = (at, stays = false) => { // with `stays`, text typed at the place goes after it
-    const kept = { at, stays, end: () => places.delete(kept) };
+  // A place is kept for text that comes later. What is typed there in the meantime goes after that text.
+  const place = (at = area.selectionEnd) => {
+    const kept = { at };
     places.add(kept);
     return kept;
+  };
+  const fill = (kept, text, at = kept.at) => {
+    const isHere = document.activeElement === area && [at, area.selectionStart, area.selectionEnd].every((each) => each === kept.at);
+    (isHere ? insert : replace)(text, at, at);
+    const later = [...places].slice([...places].indexOf(kept) + 1).filter((each) => each.at >= kept.at && each.at <= at);
+    later.forEach((each) => (each.at = at + text.length)); // Texts for one place keep the order in which they were requested.
+    places.delete(kept);
+  };
+  const addParagraph = (markdown, kept = place()) => { // before the line that starts at the place, or after the line around it
+    const text = area.value;
+    const isStart = kept.at === 0 || text[kept.at - 1] === "\n";
+    const at = isStart ? kept.at : `${text}\n`.indexOf("\n", kept.at);
+    const [before, after] = [text.slice(0, at).match(/\n{0,2}$/)[0], text.slice(at).match(/^\n{0,2}/)[0]];
+    fill(kept, (before.length === at ? "" : "\n\n".slice(before.length)) + markdown + "\n\n".slice(after.length), at);
   };
   const adding = new Set(); // unfinished work that will add text, such as uploads
   const adds = (work) => adding.add(work) && work.finally(() => adding.delete(work) && isAdded());
@@ -75,7 +81,7 @@ export const openEditor = (area, isAdded) => {
     }
   });
   return {
-    area, insert, replace, select, addParagraph, place, adds,
+    area, insert, replace, select, addParagraph, place, fill, adds,
     get isAdding() { return adding.size > 0; },
     changed: (listener) => listeners.push(throttled(listener, () => 500 + area.textLength / 200)),
     get doc() { return area.value; },

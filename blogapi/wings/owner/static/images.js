@@ -39,15 +39,14 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     return { url, markdown: found("markdown") };
   };
 
-  // An image becomes a paragraph after the line in which it was dropped or pasted.
-  const add = (files, at = editor.selection[1]) => {
+  // An image becomes a paragraph at the place where the caret was when it was chosen, dropped or pasted.
+  const add = (files) => {
     for (const image of files) {
-      const place = editor.place(at);
+      const place = editor.place();
       enqueue(async () => {
         const { markdown } = await store(image);
         await editor.settled();
-        markdown && editor.addParagraph(markdown, place.at);
-        place.end();
+        markdown && editor.addParagraph(markdown, place);
       });
     }
   };
@@ -124,7 +123,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
   picker.append(list, more, " ", button("Close", () => picker.close()));
   document.body.append(picker);
-  const addPicked = (url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`, editor.selection[1]);
+  const addPicked = (url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`);
   file.after(button("Choose an uploaded image", pick(addPicked, true)));
 
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });

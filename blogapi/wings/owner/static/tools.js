@@ -6,15 +6,15 @@ const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in all, and per part that the server converts
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
-const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|font-weight:\s*(?:bold|[6-9]00)|font-style:\s*italic/i;
-const STYLES = [["strong", /font-weight:\s*(bold|[6-9]00)/], ["em", /font-style:\s*italic/]];
+const CODE = /^(?:PRE|CODE)|highlight-/; // the tag and the class of elements whose class can be a language
+const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l/i;
 
 // Convert a document one after another in parts of at most MAX_PART. A list, a table or a block of code is not divided.
 const inParts = async (body, convert) => {
   const parts = [""];
   const frame = body.children.length === 1 && body.innerHTML.length > MAX_PART && body.querySelector(":scope > :not(ul, ol, dl, table, pre)");
   for (const block of (frame || body).childNodes) {
-    const text = block.outerHTML ?? new Option(block.textContent).innerHTML;
+    const text = block.outerHTML ?? (block.nodeType === Node.TEXT_NODE ? new Option(block.textContent).innerHTML : "");
     parts.at(-1).length + text.length > MAX_PART ? parts.push(text) : (parts[parts.length - 1] += text);
   }
   const converted = [];
@@ -56,7 +56,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   };
   const addTable = () => {
     const at = editor.selection[1];
-    editor.addParagraph("| Title | Title |\n| --- | --- |\n| Cell | Cell |", at);
+    editor.addParagraph("| Title | Title |\n| --- | --- |\n| Cell | Cell |");
     const cell = editor.doc.indexOf("Title", at);
     editor.select(cell, cell + 5);
   };
@@ -102,29 +102,44 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     isPlain = event.shiftKey && key === "v";
   });
 
+  const wrapped = (nodes, tag) => {
+    const mark = create(tag);
+    mark.append(...nodes);
+    return [mark];
+  };
   // Reduce HTML to the parts that the server needs. Replace the styles of word processors with elements.
   const cleaned = (html) => {
     const masked = (tag) => tag.replace(/\s(style|on\w+)\s*=/gi, " data-$1="); // Otherwise, the Content-Security-Policy would report these attributes.
     const inert = html.replace(/<style\b[\s\S]*?<\/style>/gi, "").replace(/<[a-z][^<>]*>/gi, masked);
     const { body } = new DOMParser().parseFromString(inert, "text/html");
-    for (const each of body.querySelectorAll("p[data-style*=mso-list]")) { // an item of a list in Word
+    const lists = []; // those around the last item in Word
+    for (const each of body.querySelectorAll("p[data-style*='mso-list:l']")) {
+      const level = /mso-list:\S+\s+level(\d)/.exec(each.dataset.style)?.[1] ?? "1";
       const mark = each.querySelector("[data-style*=Ignore]");
       const kind = /^\s*\(?(\d+|[a-z])[.)]/i.test(mark?.textContent ?? "") ? "OL" : "UL";
       mark?.remove();
-      each.previousElementSibling?.tagName === kind || each.before(create(kind));
-      each.previousElementSibling.append(create("li", { innerHTML: each.innerHTML }));
+      each.previousElementSibling === lists[0] || lists.splice(0);
+      const isOver = (list) => list && (list.dataset.level > level || (list.dataset.level === level && list.tagName !== kind));
+      while (isOver(lists.at(-1))) {
+        lists.pop();
+      }
+      if (lists.at(-1)?.dataset.level !== level) {
+        const list = create(kind, {}, { "data-level": level });
+        lists.length ? lists.at(-1).lastChild.append(list) : each.before(list);
+        lists.push(list);
+      }
+      lists.at(-1).append(create("li", { innerHTML: each.innerHTML }));
       each.remove();
     }
     for (const each of body.querySelectorAll("*")) {
       const style = each.getAttribute("data-style") ?? "";
-      const isKept = ({ name, value }) => KEPT.includes(name) || (name === "class" && /\blang(uage)?-/.test(value)); // The class is the language of a block of code.
+      const isKept = ({ name, value }) => KEPT.includes(name) || (name === "class" && CODE.test(each.tagName + value)); // for the language of a block of code
       [...each.attributes].forEach((attribute) => isKept(attribute) || each.removeAttribute(attribute.name));
-      const isMark = ["B", "STRONG", "I", "EM"].includes(each.tagName);
-      isMark && /font-weight:\s*(normal|400)/.test(style) && each.replaceWith(...each.childNodes); // Google Docs wraps everything in such an element.
-      for (const [tag, pattern] of each.tagName === "SPAN" ? STYLES : []) {
-        const marked = create(tag);
-        marked.append(...each.childNodes);
-        each.append(...(pattern.test(style) ? [marked] : marked.childNodes));
+      const { fontWeight, fontStyle } = create("p", { style }).style; // If the style says nothing, the element does.
+      const isBold = fontWeight ? /bold|[6-9]00/.test(fontWeight) : /^(B|STRONG)$/.test(each.tagName);
+      const isItalic = fontStyle ? fontStyle === "italic" : /^(I|EM)$/.test(each.tagName);
+      if (/^(B|STRONG|I|EM|SPAN)$/.test(each.tagName)) {
+        each.replaceWith(...[isBold && "strong", isItalic && "em"].filter(Boolean).reduce(wrapped, each.childNodes));
       }
     }
     return body;
@@ -139,13 +154,10 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   const pasteHtml = async (html, text) => {
     say("Pasting…");
     editor.selection[0] === editor.selection[1] || editor.insert("");
-    const place = editor.place(editor.selection[0], true);
+    const place = editor.place();
     const markdown = html.length > MAX_PASTED ? [] : await inParts(cleaned(html), convert).catch(() => []);
     await editor.settled();
-    const isHere = document.activeElement === area && editor.selection[1] === place.at;
-    const added = markdown.join("\n\n") || text.replace(/\r\n?/g, "\n");
-    isHere ? editor.insert(added, place.at, place.at) : editor.replace(added, place.at);
-    place.end();
+    editor.fill(place, markdown.join("\n\n") || text.replace(/\r\n?/g, "\n"));
     alarm("paste", markdown.length ? "" : "Pasted as text: its formatting could not be read.");
   };
   area.addEventListener("paste", (event) => {
@@ -165,7 +177,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   });
   area.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
   area.addEventListener("drop", (event) => {
-    event.dataTransfer.files.length && images.add(event.dataTransfer.files, editor.selection[1], event.preventDefault());
+    event.dataTransfer.files.length && images.add(event.dataTransfer.files, event.preventDefault());
   });
 
   // The preview is shown beside the text or, on a narrow screen, in place of the text, and follows changes.
