@@ -135,8 +135,7 @@ def write_backup(file: Path, path: Path) -> None:
 def new_file(path: Path) -> Iterator[str]:
     """Yield the name of an empty file. After the `with` block, check the database in the file and rename it to `path`.
 
-    This way, `path` is never incomplete, and an existing file is never overwritten. Raises FileExistsError, OSError,
-    sqlite3.Error, Unavailable.
+    `path` is therefore never incomplete or overwritten. Raises FileExistsError, OSError, sqlite3.Error, Unavailable.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))

@@ -160,8 +160,7 @@ def store(
 ) -> tuple[StoredImage, bool]:
     """Store an image from `identify`: first its parts, then its row. Return the image, and whether it is new.
 
-    `write` runs an operation in a transaction, as `Database.write` does. `check` runs in the last transaction. Raises
-    Unavailable.
+    `write` works like `Database.write`. `check` runs in the last transaction. Raises Unavailable.
     """
     image = image._replace(upload=f"{reader.now}_{secrets.token_hex(8)}")
     stored = None

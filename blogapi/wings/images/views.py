@@ -80,7 +80,6 @@ class UploadSchema(StrictSchema):
 
 
 def parse_image_cursor(text: str) -> Cursor[str]:
-    """Parse a cursor, which is an image's id or the value from Link."""
     match = CURSOR.fullmatch(text)
     if not match:
         raise ValidationError("must be the id of an image, or the value from Link")
@@ -99,7 +98,6 @@ def warn(url: str) -> None:
 
 
 def image_response(request: Request, image: StoredImage, **options: Any) -> Response:
-    """Return an image's metadata as JSON, with an ETag."""
     content = f"{dump(as_json(request, image))}\n".encode()
     return tagged_response(request, content, hash_of(content), **options)
 

@@ -68,8 +68,7 @@ def read_fields(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the fields in front matter, and for every field the name that the file uses for it.
 
-    Values that do not fit into a field are added to `others`. If `program` is None, the file is from a request, and
-    contradictory values for a field are an error.
+    Values that do not fit into a field are added to `others`. In a request, contradictory values are an error.
     """
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -87,7 +86,7 @@ def read_fields(
         if field == "tags":
             fields[field] = fields.get(field, []) + value
         elif fields.setdefault(field, value) != value:
-            if not program:
+            if not program:  # a request
                 raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
             if field == "status" and value == "draft" and fields[field] == "published":
                 fields[field], sources[field], name = value, name, source

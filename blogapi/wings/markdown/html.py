@@ -135,8 +135,7 @@ def markdown_of(html: str) -> str:
 def safe_markdown_of(html: str) -> tuple[str, set[str]]:
     """Convert HTML from a request, leaving out scripts, frames, forms, and URLs that a browser would execute.
 
-    Also return the names of the elements that were removed or whose URL was removed. Raises MarkdownError if the HTML
-    or the Markdown is too large.
+    Also return the names of elements that were removed or lost their URL. Raises the exceptions of `markdown_of`.
     """
     if len(html) > MAX_SENT:
         raise MarkdownError(f"must have at most {MAX_SENT:,} characters; send Markdown instead")

@@ -220,7 +220,6 @@ def update_of(body: Mapping[str, Any]) -> Update:
 
 
 def check_size(properties: Mapping[str, list[Any] | None]) -> None:
-    """Raise ValidationError if a property has too many values."""
     for name, values in properties.items():
         if values and len(values) > MAX_VALUES:
             raise ValidationError(f"must have at most {MAX_VALUES} values", name)

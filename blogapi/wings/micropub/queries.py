@@ -75,7 +75,6 @@ source_query = parameters(
 category_query = parameters(
     filter=parsed_by(fold, ""), limit=page_size("tags", MAX_TAGS), after=parsed_by(fold, ""), **common_params
 )
-
 media_query = parameters(
     limit=page_size("images"), after=matching(images.IMAGE_ID, 32, 32, "", required=False), **common_params
 )

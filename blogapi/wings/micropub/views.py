@@ -132,7 +132,6 @@ def convert(request: Request, properties: dict[str, list[Any]]) -> None:
 
 
 def created_response(request: Request, url: str, **more: Any) -> Response:
-    """Return a 201 with the URL of a post or an image."""
     return json_response(request, {"url": url} | more, 201, [("Location", url)])
 
 
@@ -181,7 +180,6 @@ def update(tx: Transaction, ref: PostRef, parts: entry.Update, author: Author) -
 
 
 def undelete(request: Request, ref: PostRef) -> Response:
-    """Restore a post from the trash."""
     if isinstance(ref, str):
         ref = request.database.read_in_thread(request.client, revisions.find_deleted, ref)
     old = documents.load(revisions.find_in_trash(request.database, ref))

@@ -38,8 +38,7 @@ REDIRECTS = (301, 302, 303, 307, 308)
 # IPv6 ones of Amazon, Google, Oracle and Scaleway
 METADATA = [*map(ip_address, ("100.100.100.200", "192.0.0.192", "168.63.129.16"))]
 METADATA += map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"))
-# Networks that are not public, although some versions of Python consider them global (IANA's special-purpose address
-# registries, 2025)
+# Networks that some versions of Python consider global, but IANA's special-purpose registries (2025) do not
 NOT_PUBLIC = [
     ip_network("192.0.0.0/24"),  # protocol assignments (RFC 6890)
     ip_network("192.88.99.0/24"),  # 6to4 relays, deprecated (RFC 7526)
@@ -148,13 +147,11 @@ class Endpoint:
             return response.status, response.headers.get("Retry-After", "")
 
 
-def connect(
-    target: Url, private: bool, seconds: int, deadline: float, max_bytes: int = RECEIVED_BYTES
-) -> HTTPConnection:
+def connect(target: Url, private: bool, seconds: int, deadline: float, limit: int = RECEIVED_BYTES) -> HTTPConnection:
     """Connect to an address of the target's host before the deadline.
 
     The connection is made to the address that was checked: connecting by name would look up the name again, which could
-    return a different address. The connection receives at most `max_bytes`. Each read can take up to `seconds`.
+    return a different address. The connection receives at most `limit` bytes. Each read can take up to `seconds`.
     """
     assert target.host  # always set, unless the stored URL is corrupt
     host = target.host.strip("[]")
@@ -168,7 +165,7 @@ def connect(
         try:
             connection.connect()
             connection.sock = ShortSocket(fileno=connection.sock.detach())
-            connection.sock.left = max_bytes
+            connection.sock.left = limit
             connection.sock.settimeout(share)
             if tls_host:  # An ssl.SSLSocket would keep reading while a receiver sends records without data.
                 connection.sock = SSLTransport(connection.sock, tls(), tls_host)

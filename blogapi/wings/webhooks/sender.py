@@ -68,12 +68,11 @@ class Sender:
         """Record the results of attempts, and start sending the messages that are due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first, because otherwise the same messages would be due again
-        due_webhooks = list(self.database.rows(DUE_WEBHOOKS, now=self.database.now))
-        for webhook_id, url, secret, headers, body_format in due_webhooks:
+        for webhook_id, url, secret, headers, body in list(self.database.rows(DUE_WEBHOOKS, now=self.database.now)):
             if webhook_id not in self.sending:
                 messages = due(self.database, webhook_id, self.sent[webhook_id])
                 private, seconds = self.config.webhook_private, self.config.webhook_seconds
-                endpoint = Endpoint(url, secret, private, seconds, self.timeout, headers, body_format)
+                endpoint = Endpoint(url, secret, private, seconds, self.timeout, headers, body)
                 thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
                 self.sending[webhook_id] = thread
                 thread.start()
@@ -115,7 +114,6 @@ def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str 
 
 
 def why_failed(message: Message, result: AttemptResult) -> str:
-    """Return the reason, for the log, why no further attempt is made."""
     if result.status == GONE:
         return f"status {GONE}; it is turned off"
     return f"{message.id} after {message.attempts + 1} attempts, at last {result.error or f'status {result.status}'}"
@@ -151,7 +149,6 @@ TIMED_MESSAGES = Compiled(_messages.where(_is_due, Delivery.next_attempt_at > ""
 
 
 def record_attempts(tx: Transaction, attempts: list[dict[str, Any]]) -> None:
-    """Record the results of attempts. A status of 410 turns the webhook off."""
     for attempt in attempts:
         tx.defer(RECORD_ATTEMPT, **attempt)
         if attempt["status"] == GONE:
