@@ -220,7 +220,6 @@ class Remote:
             yield self._checked(post, LISTED_SCHEMA)
 
     def fetch(self, ids: Collection[str]) -> Iterator[Post]:
-        """Yield the posts with these ids."""
         if len(ids) <= FEW:
             yield from filter(None, map(self.post, sorted(ids, key=int)))
         else:
@@ -278,12 +277,10 @@ class Remote:
         return dict(map(self._image, self._pages("/v1/images")))
 
     def image(self, path: str) -> bytes | None:
-        """Return the bytes of an image, or None if it does not exist."""
         answer = self._send("GET", path, also=(404,), max_bytes=MAX_IMAGE_BYTES)
         return None if answer.status == 404 else answer.data
 
     def upload(self, name: str, kind: str, data: bytes) -> str:
-        """Upload an image; return its address."""
         answer = self._send("POST", f"/v1/images?{urlencode({'name': name})}", data, Content_Type=kind)
         return self._image(self._parsed(answer, dict))[1]
 

@@ -44,7 +44,7 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 def with_fields(
     data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str]
 ) -> bytes:
-    """Return a file with its front matter edited to match a post. Its present fields are `fields`; add `lacking` ones.
+    """Return a file with its front matter edited to match a post. It has `fields` now; add those in `lacking`.
 
     This is best-effort and may leave the file unchanged, so the caller must check the result.
     """

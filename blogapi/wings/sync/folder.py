@@ -57,15 +57,12 @@ SET_ASIDE = re.compile(r"\.(?:\.path|conflict)\d+")  # rclone adds this to the n
 
 
 class Result(NamedTuple):
-    """What was done with a file, for the output."""
-
     outcome: str
     name: str  # sometimes with a line number
     reason: str = ""
 
 
 def failed(failure: Failure, outcome: str = "failed") -> Result:
-    """Return the result for a file that cannot be read or sent."""
     return Result(outcome, f"{failure.source}:{failure.line}" if failure.line else failure.source, failure.reason)
 
 
@@ -204,7 +201,7 @@ class WorkingFolder:
         self.set_aside = {SET_ASIDE.sub("", name) for name in self.left_out}
 
     def _named(self, failure: Failure) -> Failure:
-        """Return a failure without the folder's path, which its reason can also contain, before another file's name."""
+        """Remove the folder's path from the source and the reason of a failure."""
         return failure._replace(source=self._name_of(failure.source), reason=self._name_of(failure.reason))
 
     def _name_of(self, path: str) -> str:
@@ -226,7 +223,7 @@ class WorkingFolder:
         if not self.dry_run:
             self.state.begin()
             with self.folder.place(name, create=True) as (folder, last):
-                folder.write_bytes(last, data, rfc3339(time.time()))  # With the post's time, rsync could miss it.
+                folder.write_bytes(last, data, rfc3339(time.time()))  # An older time could hide the change from rsync.
             self.sha256[name] = hashlib.sha256(data).hexdigest()
             self.items.pop(name, None)
 

@@ -90,7 +90,7 @@ class Assignment:
 
     def __init__(self, working: WorkingFolder, posts: Posts):
         self.entries, self.items, self.exists = working.entries, working.items, working.exists
-        self.holders = {identity(entry): name for name, entry in self.entries.items()}  # file names by posts
+        self.holders = {identity(entry): name for name, entry in self.entries.items()}  # file names by post
         self.post_of = {name: posts.get(identity(entry)) for name, entry in self.entries.items()}
         self.unclear: dict[str, str] = {}  # messages for missing files, and for new files that may be the same
         self.failures: list[Failure] = []  # for new files that get no slug

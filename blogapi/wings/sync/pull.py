@@ -28,8 +28,6 @@ EDITS = 3  # attempts to edit a file before rewriting it
 
 @dataclass
 class Pull:
-    """A pull into a folder."""
-
     comparison: Comparison
     delete: bool = False  # remove files whose posts are gone
     delete_all: bool = False  # even if most posts are gone

@@ -25,8 +25,6 @@ WRITE_ATTEMPTS = 3  # attempts to write a post that other clients keep changing
 
 @dataclass
 class Push:
-    """A push of a folder."""
-
     comparison: Comparison
     delete: bool = False  # move the posts of deleted files to the trash
     delete_all: bool = False  # even if most files are gone

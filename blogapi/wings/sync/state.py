@@ -84,7 +84,7 @@ class SyncState:
         with suppress(OSError, RuntimeError, RemoteError):
             file = self._own_file()
             own, own_time_ns = file.read_bytes(), file.stat().st_mtime_ns
-            is_merged = b"\n{" in data  # by git: it has several first lines
+            is_merged = b"\n{" in data  # After a merge by git, it has several first lines.
             is_last = self.name == STATE and not is_merged and data.partition(b"\n")[0] == own.partition(b"\n")[0]
             self._own = {} if is_last else self._parsed(own)[1]
             # Some disks renumber files. The modification time then shows that the file is the same.
@@ -137,7 +137,7 @@ class SyncState:
             self.begin()
 
     def begin(self) -> IO[bytes]:
-        """Write all entries and open the journal, once. Call this before a change, which a full disk then prevents."""
+        """Write all entries and open the journal, once. Call this before a change, in case the disk is full."""
         if self._journal:
             return self._journal
         with self._ending_all(), self.folder.replacing(self.name) as file:
@@ -158,7 +158,7 @@ class SyncState:
 
     @contextmanager
     def _ending_all(self) -> Iterator[None]:
-        """Raise RemoteError if the state cannot be written, so that the command stops and does not fail per file."""
+        """Raise RemoteError if the state cannot be written, so that the command stops at once."""
         try:
             yield
         except OSError as error:

@@ -59,7 +59,7 @@ def _with_valid_names(value: Any) -> Any:
 
 
 def _fitting(params: dict[str, Any]) -> dict[str, Any]:
-    """Leave out params until the others fit their limits: those that are refused, else the largest."""
+    """Leave out params until the rest fit their limits: first the invalid ones, then the largest."""
     for name in sorted(params, key=lambda name: len(json.dumps(params[name])), reverse=True):
         try:
             check_params(params)

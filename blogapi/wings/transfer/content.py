@@ -59,7 +59,7 @@ NOT_PORTABLE = {
     Note.HTML: re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
     Note.SCRIPTS: re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
 }
-# Matches every text with an image or one of NOT_PORTABLE. Fast, because each branch begins with a literal character.
+# Matches every text with an image or one of NOT_PORTABLE. This is fast: each branch begins with a literal.
 MAY_MATTER = re.compile(
     r"!\[|</?[A-Za-z]|\{[{%]|\[(?:\[|gallery\b|/[a-z]|[a-z][\w-]*\s+[\w-]+=|[^\[\]\n]+\]:)"
     r"|\]\(<?(?![A-Za-z]+:)[^\s()]+\.[A-Za-z]|import (?<=^import )",
@@ -157,7 +157,7 @@ def _scan(text: str, labels: set[str], position: int, end: int) -> Iterator[Plac
     runs = defaultdict(list)  # positions of runs of backticks, by length
     for run in TICKS.finditer(text, position, end):
         runs[len(run[0])].append(run.start())
-    opened: list[tuple[bool, int]] = []  # open brackets: whether an image begins, and where its text begins
+    opened: list[tuple[bool, int]] = []  # each open bracket: whether it begins an image, and its position
     while match := INLINE.search(text, position, end):
         position = match.end()
         if ticks := match["ticks"]:

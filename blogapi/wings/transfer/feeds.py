@@ -24,7 +24,7 @@ CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 
 
 class CleanFile(io.FileIO):
-    """An XML file, read by its parser without control characters. Raises MarkdownError for a large item or tag."""
+    """An XML file whose parser receives no control characters. Raises MarkdownError for a large item or tag."""
 
     remaining = MAX_ITEM_BYTES
     passed = 0  # bytes passed to the parser

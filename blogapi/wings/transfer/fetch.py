@@ -1,4 +1,4 @@
-"""Fetch the images that imported posts show from other hosts."""
+"""Fetch the images on other hosts that imported posts show."""
 
 import signal
 import time

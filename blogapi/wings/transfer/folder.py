@@ -40,7 +40,7 @@ def exists(path: Path | str, folder: int | None = None) -> bool:
 
 @contextmanager
 def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
-    """Open a regular file below one of the folders `roots`. Raises OSError, even if a link is swapped in meanwhile."""
+    """Open a regular file below one of the folders `roots`. Raises OSError, also if a link replaces it meanwhile."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for pipes
         real, state = os.path.realpath(path), os.fstat(file.fileno())
         if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
@@ -174,7 +174,6 @@ class Folder:
         fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def close(self) -> None:
-        """Close the folder."""
         os.close(self.file)
 
     def below(self, name: str, create: bool = False) -> "Folder":

@@ -146,7 +146,6 @@ class SpoolEntry(NamedTuple):
 
     @classmethod
     def of(cls, item: Item, offset: int = 0) -> "SpoolEntry":
-        """Create the entry for an item."""
         when = item.created_at or item.fields.get("published_at", NO_DATE)
         slug, is_given = valid_slug(item.fields["slug"]), "slug" in item.file.sources
         day = when if when == NO_DATE else datetime_of(when, UTC).astimezone(item.zone).date().isoformat()

@@ -80,7 +80,7 @@ class Report:
             self.redirects.writelines(redirects)
 
     def print(self, sources: Sources) -> None:
-        """Print the counts, what was left out, and the notes."""
+        """Print the counts, the files that were left out, and the notes."""
         for line in (*refused_images(sources), *(() if self.outcomes.total() else sources.advice())):
             self._say(line)
         for line in self._lines(sources):
@@ -111,7 +111,7 @@ def say(text: str, err: bool = True) -> None:
 
 
 def left_out(sources: Sources, beginning: str) -> Iterator[str]:
-    """Yield a line about what was left out, and one about each kind of file and folder that was not read."""
+    """Yield a line about the items that were left out, and one about each kind of unread file or folder."""
     if kinds := +sources.left_out:
         hint = "; --pages imports pages" if "page" in kinds else ""
         yield f"{beginning}: {listed(kinds)}{hint}."

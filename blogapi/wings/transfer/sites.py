@@ -25,7 +25,7 @@ PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # treated likewise, but
 
 
 class Site(NamedTuple):
-    """A site: the program that builds it, and what its configuration says about its posts."""
+    """A site: the program that builds it, and the settings that concern its posts."""
 
     program: Program
     zone: tzinfo  # time zone for times without an offset

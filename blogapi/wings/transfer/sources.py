@@ -275,7 +275,7 @@ class Sources:
     def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
         """Make a post a draft if its file, its folders or its site hide it; note dates that were not read."""
         values, inherited = item.file.values, []
-        if item.file.is_exported:  # It states its status, so that `params` and folders do not count.
+        if item.file.is_exported:  # An export has a status, so `params` and folders do not count.
             values = {name: value for name, value in values.items() if name != "params"}
         else:
             inherited = [*inherited_by(place, bound, site, item.fields.get("tags", ()))]
