@@ -47,10 +47,7 @@ def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) ->
 def trash(
     reader: Reader, limit: int, before: Cursor[int] | None = None, deleted_after: str = "", text: str = ""
 ) -> Page[KeptPost, Cursor[int]]:
-    """Return a page of the posts in the trash that were deleted at or after `deleted_after`, most recent first.
-
-    With `text`, return only posts that contain this text. The query then reads the whole trash.
-    """
+    """Return a page of the trash, most recently deleted first. A search for `text` reads the whole trash."""
     is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
     condition = _is_deleted & is_before & (Revision.until >= deleted_after)
     if text:
