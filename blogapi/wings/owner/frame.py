@@ -117,7 +117,6 @@ def load_form() -> MultiDict[str, str]:
 
 
 def close_image(error: BaseException | None = None) -> None:
-    """Close the temporary file of an uploaded image."""
     if "opened" in g:
         g.opened.close()
 
@@ -172,7 +171,6 @@ def own_image(url: str) -> str:
 
 
 def known_tags() -> list[str]:
-    """Return the tags that a form suggests."""
     with suppress(Unavailable):
         return [tag.name for tag in request.database.read_in_thread(request.client, tags.page, OFFERED_TAGS).items]
     return []

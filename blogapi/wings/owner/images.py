@@ -77,5 +77,4 @@ def title_of(use: images.Use) -> str:
 @views.post("/images/<image:image_id>/delete")
 @shows_errors(show_image)
 def delete_image(image_id: str) -> Response:
-    """Delete an unused image."""
     return done("/images", "was deleted.", delete_unused(request, image_id).name)

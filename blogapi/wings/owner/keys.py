@@ -64,7 +64,6 @@ def show_keys(**shown: Any) -> str:
 @views.post("/keys/create")
 @shows_errors(show_keys)
 def create_key() -> Response:
-    """Create a key."""
     name, scope = g.form.get("name", "").strip(), g.form.get("scope")
     if scope not in SCOPES:
         raise ValidationError(f"must be one of {', '.join(SCOPES)}", "scope")
@@ -76,7 +75,6 @@ def create_key() -> Response:
 
 @views.post("/keys/regenerate")
 def regenerate_key() -> Response:
-    """Replace a key with a new one."""
     name, key = g.form.get("name", ""), keys.new_key()
     request.database.write(keys.replace, name, key)
     return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
@@ -97,7 +95,6 @@ def show_webhooks(**shown: Any) -> str:
 @views.post("/webhooks/create")
 @shows_errors(show_webhooks)
 def create_webhook() -> Response:
-    """Create a webhook."""
     fields = new_webhook.load(typed_fields())
     check_address(request.service, fields["url"])
     secret = webhooks.SECRET_PREFIX + b64encode(form_secret()).decode()
@@ -108,7 +105,6 @@ def create_webhook() -> Response:
 
 @views.get(f"{WEBHOOK}/edit")
 def show_webhook(webhook_id: int, **shown: Any) -> str:
-    """Show the form of a webhook."""
     webhook = webhooks.find(request.database, webhook_id)
     if not g.form:
         shown["typed"] = MultiDict(webhook._asdict() | {"url": without_password(webhook.url), "preset": ""})

@@ -127,7 +127,6 @@ def outcome(text: str = "") -> str:
 
 @views.post(f"{POST}/delete")
 def delete_post(post_id: int) -> Any:
-    """Delete a post."""
     title, is_kept = title_by(posts.find, post_id), request.database.keeps_history
     try:
         request.database.write(posts.delete, post_id, request.author, partial(check_etag, g.form.get("etag")))
@@ -186,10 +185,10 @@ def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, An
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
     """Apply a proposal, unless it or its post has changed since the page was shown."""
     proposal = proposals.find(request.database, post_id, proposal_id)
-    answer = change(post_id, "was changed as proposed.", apply_shown, (proposal_id, g.form.get("proposal")))
-    if isinstance(answer, Response):
+    response = change(post_id, "was changed as proposed.", apply_shown, (proposal_id, g.form.get("proposal")))
+    if isinstance(response, Response):
         proposal.log_applied()
-    return answer
+    return response
 
 
 def apply_shown(tx: Transaction, post_id: int, shown: tuple[int, str], author: Author, check: posts.Check) -> bytes:
@@ -220,7 +219,6 @@ def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str
 
 @views.post(f"{PROPOSAL}/refuse")
 def refuse_proposal(post_id: int, proposal_id: int) -> Response:
-    """Refuse a proposal."""
     request.database.write(proposals.refuse, post_id, proposal_id)
     path = f"/posts/{post_id}"
     return done(path, "The proposal was refused.", undo=(f"{path}/proposals/{proposal_id}/restore", {}))
@@ -236,7 +234,6 @@ def restore_proposal(post_id: int, proposal_id: int) -> Response:
 
 @views.get(f"{POST}/history")
 def show_history(post_id: int) -> str:
-    """Show the versions of a post."""
     post = documents.load(posts.find(request.database, post_id))
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
     versions = [revision.version for revision in page.items]
@@ -327,14 +324,12 @@ def show_trash() -> str:
 
 @views.get(TRASHED)
 def show_deleted(post_id: int) -> str:
-    """Show a post in the trash."""
     document = revisions.find_in_trash(request.database, post_id)
     return render_template("owner/revision.html", post=documents.load(document))
 
 
 @views.post(f"{TRASHED}/restore")
 def restore_post(post_id: int) -> Response:
-    """Restore a post from the trash."""
     old = documents.load(revisions.find_in_trash(request.database, post_id))
     document = request.database.write(revisions.restore_deleted, post_id, request.author)
     new, undo = documents.load(document), (f"/posts/{post_id}/delete", {"etag": etag_of(document)})

@@ -94,12 +94,11 @@ def use(tx: Transaction, session: KnownSession) -> None:
 
 
 def end(tx: Transaction, digest: bytes) -> None:
-    """End a session, or a link."""
+    """End a session, or revoke a link that opens one."""
     tx.execute(OwnerSession.delete().where(OwnerSession.digest == digest))
 
 
 def end_all(tx: Transaction) -> None:
-    """End all sessions and links."""
     tx.execute(OwnerSession.delete())
 
 

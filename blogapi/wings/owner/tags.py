@@ -40,7 +40,6 @@ def rename_tag() -> Response:
 
 @views.post("/tags/delete")
 def delete_tag() -> Response:
-    """Remove a tag from every post."""
     return changed(g.form.get("tag", ""), "was removed from every post.", tags.delete)
 
 

@@ -23,11 +23,10 @@ views = Blueprint("views", __name__)
 @views.post("/open")
 @for_strangers
 def open_session() -> str | Response:
-    """Open a session with a link. Following the link only shows a button, for two reasons.
+    """Open a session with a link. Following the link only shows a button.
 
-    Mail programs fetch links before people do. And if following the link opened the session, the browser would not send
-    the session's SameSite=Strict cookie with the redirect. Anybody can send this form, so the link is checked before
-    the write; otherwise, strangers could make other writers wait.
+    Mail programs fetch links before people do, and browsers send no SameSite=Strict cookie after following a link.
+    Anybody can send this form, so the link is checked before the write; otherwise, strangers could delay writers.
     """
     link = g.form.get("link") or request.args.get("link", "")
     days = sessions.check_link(request.database, link)
@@ -43,7 +42,6 @@ def open_session() -> str | Response:
 
 @views.get("/sessions")
 def show_sessions() -> str:
-    """Show the sessions, last used first."""
     return render_template("owner/sessions.html", sessions=sessions.listing(request.database))
 
 

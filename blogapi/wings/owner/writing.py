@@ -34,11 +34,7 @@ views = Blueprint("writing", __name__)
 @views.get("/posts/new")
 @views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
-    """Show the form of a post with the rejected input, if any. Otherwise, it contains the unsaved text or the post.
-
-    If the post has changed since the form was opened, unedited fields show the new values of the post, and fields that
-    were changed in both are compared.
-    """
+    """Show the form of a post with the rejected input, if any. Otherwise, it contains the unsaved text or the post."""
     name = draft = request.args.get("copy", "")
     typed, post, now = g.form.to_dict(), NEW, {}
     if post_id is not None:
@@ -181,7 +177,6 @@ def news_of(post_id: int | None) -> dict[str, str]:
 
 @views.get(f"{COPY}/compare")
 def compare_copies(copy_id: str) -> str:
-    """Show the differences between two copies of a post."""
     other, mine = (copies.with_text(request.database, name) for name in (request.args.get("with", ""), copy_id))
     texts = [NEW | copies.text_of(request.database, copy.id) for copy in (other, mine)]
     return render_template("owner/compare.html", changed=changed_fields(*texts), old=other, new=mine)
@@ -199,7 +194,6 @@ def convert_html() -> Response:
 
 
 def form_of(post_id: int | None) -> str:
-    """Return the path of a post's form."""
     return f"/posts/{post_id}/edit" if post_id else "/posts/new"
 
 
