@@ -12,8 +12,8 @@ from urllib.request import urlopen
 
 import click
 
-from blogapi.cli.commands import opened, with_progress
-from blogapi.cli.images import given_path, given_url
+from blogapi.cli.commands import given_path, opened, with_progress
+from blogapi.cli.images import given_url
 from blogapi.config import Config
 from blogapi.engines import engine_for
 from blogapi.storage.database import Database
@@ -124,7 +124,6 @@ def record(engine: Engine) -> None:
 
 
 def replace_time(tx: Transaction) -> None:
-    """Store the current time as the time of the last backup."""
     tx.execute(Backup.delete())
     tx.execute(Backup.insert(id=1, made_at=tx.now))
 

@@ -48,6 +48,9 @@ SECRET_NAME = re.compile(r"BLOGAPI_KEY|PG\w*PASSWORD")
 SECRET = re.compile(r"(?<=//)([^:/?]*:).*(?=@)|(password=)[^&]*", re.IGNORECASE | re.DOTALL)  # a password in a URL
 GENERATED_SECRET = re.compile(rf"{api_keys.KEY_PATTERN}|whsec_[\w+/=-]+")  # an API key, or the secret of a webhook
 EXIT_STATUSES = "Exit status: 0 for success, 1 for a failure, 2 for wrong usage, unless the command says otherwise."
+FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
+STATIC_HELP = "Folder of images whose addresses begin with a slash."
+STATIC_OPTION = click.option("--static", metavar="DIR", type=FOLDER_PATH, help=STATIC_HELP)
 ITEMS_A_LINE = 1000  # when there is no terminal, print progress once every this many items
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
@@ -149,6 +152,13 @@ def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] =
         yield result
         if number % ITEMS_A_LINE == 0:
             click.echo(f"{number} of {length}{also()}", err=True)
+
+
+def given_path(value: str) -> Path:
+    """Return a path. Refuse "", the value of an unset shell variable, which Path would turn into the current folder."""
+    if not value:
+        raise click.BadParameter("must not be empty")
+    return Path(value)
 
 
 @command_line.command()

@@ -102,9 +102,8 @@ def _name(user: int) -> str:
 
 
 def _permissions(config: Config) -> str:
-    file = Path(config.database)
-    if file.stat().st_mode & GROUP_AND_OTHERS:
-        raise ValueError(f"other users can read the database: chmod 600 {file}")
+    if Path(config.database).stat().st_mode & GROUP_AND_OTHERS:
+        raise ValueError(f"other users can read the database: chmod 600 {config.database}")
     return "only its owner can access the database"
 
 

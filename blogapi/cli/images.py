@@ -5,7 +5,6 @@ import re
 import sys
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import click
 from marshmallow import ValidationError
@@ -29,13 +28,6 @@ AUTHOR = Author("rebase")  # the author of these changes in the history
 # The fields that can contain an address
 WITH_ADDRESSES = [name for name, field in documents.FIELDS.items() if field.kind in ("text", "url", "params")]
 post_schema = PostInputSchema(partial=True)
-
-
-def given_path(value: str) -> Path:
-    """Return a path. Refuse "", the value of an unset shell variable, which Path would turn into the current folder."""
-    if not value:
-        raise click.BadParameter("must not be empty")
-    return Path(value)
 
 
 def given_url(value: str) -> str:

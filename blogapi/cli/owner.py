@@ -13,13 +13,6 @@ from blogapi.storage import keys
 from blogapi.wings.owner import sessions
 
 
-def code_of(text: str) -> str:
-    """Return a text as a QR code that can be printed on a terminal."""
-    lines = io.StringIO()
-    segno.make(text, micro=False).terminal(lines, compact=True)
-    return lines.getvalue().rstrip("\n")
-
-
 @click.command()
 @click.option("--end", is_flag=True, help="End all sessions, and make unused links invalid.")
 @click.option("--days", type=click.IntRange(1, 365), help="End the session after this many days without use.")
@@ -36,9 +29,10 @@ def login(end: bool, days: int | None, qr: bool) -> None:
         else:
             link = database.write(sessions.add, sessions.LINK, days or 0)
             try:
-                show(f"{url}/settings/open?link={link}")
+                show(address := f"{url}/settings/open?link={link}")
                 if qr:
-                    show(code_of(f"{url}/settings/open?link={link}"))
+                    segno.make(address, micro=False).terminal(code := io.StringIO(), compact=True)
+                    show(code.getvalue().rstrip("\n"))
                     if is_loopback(url):
                         click.echo(f"A phone cannot open {url}: set BLOGAPI_URL to one that it can open.", err=True)
             except OSError:

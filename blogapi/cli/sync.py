@@ -16,9 +16,7 @@ from typing import Any
 
 import click
 
-from blogapi.cli.commands import with_progress
-from blogapi.cli.images import given_path
-from blogapi.cli.transfer import FOLDER_PATH
+from blogapi.cli.commands import STATIC_OPTION, given_path, with_progress
 from blogapi.config import Config
 from blogapi.text import counted
 from blogapi.wings.markdown.front_matter import shown
@@ -46,12 +44,8 @@ def split_up(context: click.Context, parameter: click.Parameter, value: bool) ->
 SHARED = (
     click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER [FILE]..."),
     click.option("--move-to", metavar="URL", help="The new address of the service, if it has moved."),
-    click.option(
-        "--state", metavar="FILE", type=Path, help="Keep the state of the sync in FILE, for example in a repository."
-    ),
-    click.option(
-        "--static", metavar="DIR", type=FOLDER_PATH, help="Folder of images whose addresses begin with a slash."
-    ),
+    click.option("--state", metavar="FILE", type=Path, help="Keep the state in FILE, for example in a repository."),
+    STATIC_OPTION,
     click.option("--no-gitignore", is_flag=True, help="Obey .blogapiignore, but not .gitignore."),
     click.option("--diff", is_flag=True, help="For each conflict, show how the file and the post differ."),
     click.option("--quiet", is_flag=True, help="Print only changes, conflicts and failures."),
@@ -59,15 +53,13 @@ SHARED = (
     click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=split_up),
 )
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-DELETE_ALL = click.option(
-    "--delete-all", is_flag=True, help="Do the same as --delete, even if that deletes most of them."
-)
+DELETE_ALL = click.option("--delete-all", is_flag=True, help="The same as --delete, even if that deletes most of them.")
 
 
 def shared(flag: str) -> Callable[[Callable], Callable]:
     """Return a decorator that adds the shared options to a command, and `flag` for the address of the service."""
-    help_text = "The address of the service."
-    address = click.option(flag, "address", envvar="BLOGAPI_REMOTE", metavar="URL", show_envvar=True, help=help_text)
+    text = "The address of the service."
+    address = click.option(flag, "address", envvar="BLOGAPI_REMOTE", metavar="URL", show_envvar=True, help=text)
 
     def decorate(function: Callable) -> Callable:
         for option in (address, *reversed(SHARED)):
@@ -147,11 +139,8 @@ class Output:
 
     def difference(self, name: str, lines: Iterable[str]) -> None:
         """Print the differences between a file and its post."""
-        if self.as_json:
-            self.line(json.dumps({"file": name, "difference": [*lines]}))
-        else:
-            for line in lines:
-                self.line(line)
+        for line in [json.dumps({"file": name, "difference": [*lines]})] if self.as_json else lines:
+            self.line(line)
 
     def line(self, text: str, is_error: bool = False) -> None:
         """Print a line. Raises ValueError if this fails, because `run` would blame the folder for an OSError."""
@@ -165,10 +154,7 @@ class Output:
         """Print the counts. With --quiet, print them only if there was a change, a conflict or a failure."""
         if self.quiet and not any(counts[what] for what in HAPPENED):
             return
-        if self.as_json:
-            self.line(json.dumps({"counts": counts}))
-        else:
-            self.line(self.would_be + counted(counts))
+        self.line(json.dumps({"counts": counts}) if self.as_json else self.would_be + counted(counts))
 
 
 def run(
@@ -209,10 +195,9 @@ def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
     """
     folder, files = paths[0], paths[1:]
     if folder.name.lower().endswith(MARKDOWN_SUFFIXES) and not folder.is_dir():
-        files, synced = paths, synced_folder(folder.parent)
-        if not synced:
+        if not (synced := synced_folder(folder.parent)):
             raise click.UsageError(f"{folder} is not in a synced folder: give that folder first.")
-        folder = synced
+        folder, files = synced, paths
     top = os.path.realpath(folder)
     names = [os.path.relpath(os.path.join(os.path.realpath(file.parent), file.name), top) for file in files]
     if outside := [name for name in names if name.startswith("../")]:

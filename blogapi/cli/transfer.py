@@ -12,8 +12,8 @@ from typing import IO, Any
 
 import click
 
-from blogapi.cli.commands import opened, with_progress
-from blogapi.cli.images import given_path, given_url
+from blogapi.cli.commands import STATIC_OPTION, given_path, opened, with_progress
+from blogapi.cli.images import given_url
 from blogapi.config import Config
 from blogapi.posts import due, lists
 from blogapi.storage.database import Database
@@ -31,7 +31,6 @@ from blogapi.wings.transfer.sites import PLACEHOLDERS, is_pattern
 from blogapi.wings.transfer.sources import Sources
 
 STATIC_FOLDERS = ("", "static", "public")  # folders in which to look for images whose addresses begin with a slash
-FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def pattern(value: str) -> str:
@@ -43,7 +42,6 @@ def pattern(value: str) -> str:
 
 
 def names(value: str) -> set[str]:
-    """Return the names in a comma-separated list."""
     return {name.strip() for name in value.split(",")}
 
 
@@ -54,13 +52,11 @@ def names(value: str) -> set[str]:
 @click.option("--publish", is_flag=True, help="Publish dated files of unknown programs unless something hides them.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
 @click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative image addresses absolute.")
-@click.option("--static", metavar="DIR", type=FOLDER_PATH, help="Folder of images whose addresses begin with a slash.")
+@STATIC_OPTION
 @click.option("--fetch-images", is_flag=True, help="Also fetch and store images from other hosts.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses unchanged.")
 @click.option("--drop", metavar="NAME,...", default="", type=names, help="Names in front matter to keep out of params.")
-@click.option(
-    "--date-from", metavar="NAME", default="", help="The name in front matter to use as the date of undated files."
-)
+@click.option("--date-from", metavar="NAME", default="", help="Front matter name to use as the date of undated files.")
 @click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="The form of addresses on the old site.")
 @click.option(
     "--redirects",
