@@ -74,10 +74,7 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """The group of all commands.
-
-    It reads the settings file only when a command is called, and imports a command in LAZY only when it is needed.
-    """
+    """The group of all commands. It reads the settings file, and imports the commands in LAZY, only when necessary."""
 
     def invoke(self, ctx: click.Context) -> Any:
         if not {*ctx.args}.intersection(ctx.help_option_names):  # Show the help even if the settings file is invalid.
@@ -140,10 +137,7 @@ def show(text: str) -> None:
 
 
 def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
-    """Yield the results while showing progress: a bar on a terminal, otherwise an occasional line.
-
-    The text that `also` returns is shown next to the progress.
-    """
+    """Yield the results while showing progress and the text of `also`: on a terminal as a bar, otherwise in lines."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar

@@ -227,10 +227,7 @@ class Connections:
         return connection
 
     def check_sessions(self, connection: PostgresConnection) -> None:
-        """Raise Unavailable if a pooler makes connections share a session.
-
-        Each connection needs its own session, because locks and settings belong to a session.
-        """
+        """Raise Unavailable if a pooler lets connections share a session, to which locks and settings belong."""
         session = connection.execute(SESSION).fetchone()
         if session == (connection.info.backend_pid,):  # There is no pooler in between.
             return
@@ -274,7 +271,6 @@ class Connections:
         return None
 
     def close(self) -> None:
-        """Close all idle connections."""
         with suppress(IndexError):  # raised when no connection is left; another thread may have taken the last one
             while True:
                 self._idle.pop().close()
@@ -295,9 +291,6 @@ def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
 
 
 def reason(error: Exception) -> str:
-    """Return the message of an error in one line, including the cause for each host.
-
-    The messages of libpq never contain the password.
-    """
+    """Return the message of an error in one line, with the cause for each host. libpq never includes the password."""
     hosts = [f"{host} port {port}: {cause}" for host, port, cause in ATTEMPT.findall(str(error))]
     return "; ".join(hosts) or str(error).strip().partition("\n")[0] or type(error).__name__

@@ -63,16 +63,10 @@ class ServerDatabase(PostgresqlDatabase):
 
     def __init__(self, connections: Connections, thread_safe: bool):
         super().__init__(connections.name, prefer_psycopg3=True, thread_safe=thread_safe)
-        self._connections = connections
+        self._connect, self._close = connections.take, connections.give
 
     def get_context_options(self) -> dict[str, Any]:
         return super().get_context_options() | {"as_bytes": ("convert_to(", ", 'UTF8')")}
-
-    def _connect(self) -> PostgresConnection:
-        return self._connections.take()
-
-    def _close(self, conn: PostgresConnection) -> None:
-        self._connections.give(conn)
 
 
 class Postgresql(Engine):
@@ -183,7 +177,6 @@ class Postgresql(Engine):
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresContents]:
-        """Open a snapshot of the contents during a block."""
         try:
             with closing(self.connections.connect()) as connection:
                 connection.execute(UNLIMITED)

@@ -24,8 +24,7 @@ FETCHED_ROWS = 20  # a copy holds this many rows in memory at a time; each can b
 class PostgresContents(Contents):
     """The contents of a PostgreSQL database, accessed over a connection with an open transaction."""
 
-    # This does not read information_schema, which hides tables that this user has no rights to. The database would then
-    # seem to be empty.
+    # In information_schema, which hides tables that this user has no rights to, the database could look empty.
     find_tables = (
         "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v')"
     )
@@ -69,9 +68,7 @@ class PostgresContents(Contents):
             yield from cursor.execute(query)
 
     def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
-        with (
-            self.connection.cursor() as cursor,
-            cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as target,
-        ):
+        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+        with self.connection.cursor() as cursor, cursor.copy(statement) as target:
             for row in rows:
                 target.write_row(row)

@@ -91,14 +91,10 @@ class Background:
             report(failure)
 
     def is_over(self) -> bool:
-        """Return whether the current step must end."""
         return self.stopping.is_set() or self._monotonic() > self._until
 
     def repeat(self, run: Callable[..., int], *arguments: Any) -> int:
-        """Call a function until it has no rows left or the step must end; return the total number of rows.
-
-        Between the calls, the server answers requests.
-        """
+        """Call a function until it has no rows left or the step must end; return the total number of rows."""
         total = 0
         while count := run(*arguments):
             total += count
@@ -151,7 +147,6 @@ class Background:
 
 
 def report(error: Exception) -> None:
-    """Log that a step has failed."""
     if isinstance(error, Unavailable):
         log.warning("background work waits for the database: %s", error)
     else:

@@ -16,9 +16,7 @@ from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseE
 from blogapi.server.fairness import CLIENT, KEPT_BYTES, MB, Client, RoundRobinSemaphore, SharedState
 
 BYTES_A_SECOND = 16 * 1024  # after the first seconds, a client must send a body or read a response at least this fast
-DISCARDED_PIECE = (
-    8 * 1024
-)  # bytes to read at once; few, because many connections may hold them while waiting for a turn
+DISCARDED_PIECE = 8 * 1024  # bytes to read at once; few, because many connections may hold them at the same time
 HEADER_BYTES = 64 * 1024
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
@@ -192,13 +190,10 @@ class ClientConnection:
             sent = self.sock.send(rest)
 
     def end(self, error: type[OSError] = TimeoutError) -> None:
-        """End the current wait for the client: a read raises `error`, and a send fails.
-
-        If the connection is idle and a request has just arrived, that request is still served.
-        """
+        """End the current wait for the client: a read raises `error`, and a send fails."""
         if not self.reading and self.until == NEVER:
             return
-        if self.reading and not self.started and self.has_input():
+        if self.reading and not self.started and self.has_input():  # A request has just arrived, so serve it.
             return
         self._leave(error)
         if self.until < NEVER:
@@ -213,7 +208,6 @@ class ClientConnection:
         self.sock.close()
 
     def has_input(self) -> bool:
-        """Return whether the client has sent bytes that were not read yet."""
         return ioctl(self.sock.fileno(), FIONREAD, NOTHING) != NOTHING
 
     def _leave(self, error: type[OSError]) -> None:

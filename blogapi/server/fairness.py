@@ -33,10 +33,7 @@ CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, 
 
 
 class Client(NamedTuple):
-    """A client that takes turns with others.
-
-    A known client is identified by its key or session, and a stranger by its address.
-    """
+    """A known client, identified by its key or session, or a stranger, identified by its address."""
 
     name: str
     is_known: bool = False
@@ -48,10 +45,7 @@ CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # who sent t
 
 
 class Queue:
-    """A queue of waiting greenlets.
-
-    Turns alternate between known clients and strangers. Within each of these groups, the clients take turns.
-    """
+    """A queue of waiting greenlets. Known clients and strangers alternate; within both groups, clients take turns."""
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
@@ -131,7 +125,6 @@ class RoundRobinSemaphore(Queue):
         return False
 
     def release(self) -> None:
-        """Release a place, so that the next client can take it."""
         self.free += 1
         if any(self.waiting):
             self.hub.loop.run_callback(self._give)
@@ -163,7 +156,6 @@ class Budget:
         return True
 
     def release(self, connection: "ClientConnection") -> None:
-        """Release all bytes that a connection holds."""
         self.left += self.held.pop(connection, 0)
 
     def progress(self, connection: "ClientConnection") -> None:
@@ -212,7 +204,6 @@ class Tier:
         self.accepted: dict[ClientConnection, None] = {}
 
     def queue(self, connection: "ClientConnection") -> "dict[ClientConnection, None]":
-        """Return the queue in which a connection waits."""
         if connection.is_idle:
             return self.idle
         return self.accepted if connection.is_accepted else self.waiting
@@ -240,7 +231,6 @@ class SharedState:
         return Client(address)
 
     def remember(self, credential: str) -> None:
-        """Remember that a key or session is valid."""
         if len(self.credentials) >= MAX_KNOWN:
             self.credentials.clear()
         self.credentials.add(credential)

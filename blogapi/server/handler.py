@@ -329,8 +329,7 @@ def close(content: Content) -> None:
 def refusal_response(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:
     """Return a response with which the server itself refuses a request. `headers` are added to the usual ones."""
     content = error_body(status, message)
-    own = [("Content-Type", JSON), ("Content-Length", str(len(content)))]
-    own += [("Cache-Control", PRIVATE), *headers]
+    own = [("Content-Type", JSON), ("Content-Length", str(len(content))), ("Cache-Control", PRIVATE), *headers]
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         own.append(("Retry-After", str(RETRY_SECONDS)))
     return f"{status} {HTTPStatus(status).phrase}", own, content

@@ -1,7 +1,6 @@
 """The log, to which gunicorn, the worker and the application write on standard error. Keys in it are masked.
 
-docs/running.md describes its lines. If systemd's journal receives them, they have no time, because the journal adds its
-own.
+docs/running.md describes its lines.
 """
 
 import atexit
@@ -26,7 +25,7 @@ SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
 # Control characters that a terminal would interpret, and characters that change the text direction
 UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 MAX_TARGET = 1000  # at most this many characters of a request target are logged
-MAX_WAITING = 10_000  # at most this many queued lines
+MAX_WAITING = 10_000  # while this many lines are queued, further lines are dropped
 BATCH_SECONDS = 0.02  # lines that are logged within this time are written together
 EXIT_SECONDS = 1.0  # longest wait until the last lines are written when a process ends
 
@@ -36,7 +35,8 @@ SimpleQueue = get_original("queue", "SimpleQueue")
 start_new_thread = get_original("_thread", "start_new_thread")
 select = get_original("select", "select")
 
-IN_JOURNAL = False  # whether standard error is systemd's journal (systemd.exec(5), JOURNAL_STREAM)
+# Whether standard error is systemd's journal (systemd.exec(5), JOURNAL_STREAM), which adds the time to each line itself
+IN_JOURNAL = False
 with suppress(OSError):  # raised if standard error is closed
     IN_JOURNAL = os.environ.get("JOURNAL_STREAM") == f"{os.fstat(2).st_dev}:{os.fstat(2).st_ino}"
 
@@ -52,10 +52,7 @@ def mask(text: str) -> str:
 
 
 def printable_target(target: str) -> str:
-    """Return a request target for the log: truncated, quotation marks encoded, and keys masked.
-
-    Keys are masked even if they are percent-encoded.
-    """
+    """Shorten a request target for the log, encode quotation marks, and mask keys, even percent-encoded ones."""
     if "%" in target:
         decoded = unquote(target)
         masked = mask(decoded)
@@ -65,10 +62,7 @@ def printable_target(target: str) -> str:
 
 
 class LogWriter(io.TextIOBase):
-    """A text stream to standard error that never blocks, because a thread does the writing.
-
-    While MAX_WAITING lines are queued, further lines are dropped.
-    """
+    """A text stream to standard error that never blocks, because a thread does the writing."""
 
     def __init__(self, formatter: logging.Formatter) -> None:
         self.formatter = formatter
@@ -77,7 +71,6 @@ class LogWriter(io.TextIOBase):
         atexit.register(self.drain)
 
     def start(self) -> None:
-        """Start the thread with an empty queue."""
         self.queue = SimpleQueue()
         self.put = self.written = self.dropped = 0
         start_new_thread(self.run, ())

@@ -30,16 +30,13 @@ HTTP_2 = b"PRI * HTTP/2.0"  # the first line sent by a client that assumes HTTP/
 # version
 PLAIN_LINE = re.compile(r'([A-Z]{3,20}) ((/(?!/)[!"$->@-~]*)(?:\?([!"$-~]*))?) HTTP/1\.([01])')
 
+Fields = dict[str, str]  # entries of the WSGI environment
 Refusal = tuple[int, str]
 
 CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
 TOO_LARGE: Refusal = (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all")
 FRAGMENT: Refusal = (400, "the target must not have a fragment; in a path, # is written %23")
 HOST: Refusal = (400, "Host: must be given once: a host and an optional port")
-REQUEST_LINE: Refusal = (
-    400,
-    "the request line must be a method, a target (a space in it is %20) and HTTP/1.1; this port speaks plain HTTP",
-)
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
 # The refusal for each exception of gunicorn's parser, or for the field that it names as invalid
 REFUSALS: dict[type[Exception] | str, Refusal] = {
@@ -54,7 +51,10 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
     "TRANSFER-ENCODING": (400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"),
     errors.ExpectationFailed: (417, "Expect: must be 100-continue"),
     errors.InvalidHTTPVersion: (505, "the HTTP version must be 1.0 or 1.1; a proxy in front can speak HTTP/2"),
-    errors.InvalidRequestLine: REQUEST_LINE,
+    errors.InvalidRequestLine: (
+        400,
+        "the request line must be a method, a target (a space in it is %20) and HTTP/1.1; this port speaks plain HTTP",
+    ),
     errors.InvalidRequestMethod: (400, "the method must have 3 to 20 upper-case letters"),
     errors.LimitRequestHeaders: TOO_LARGE,
     errors.LimitRequestLine: (414, "the request line must have at most 8,190 bytes"),
@@ -78,9 +78,6 @@ AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9
 MAX_PROXIES = 16  # at most this many X-Forwarded-For entries are read
 # An X-Forwarded-For entry: an address, optionally with a port
 HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
-
-
-Fields = dict[str, str]  # entries of the WSGI environment
 
 
 class Head:
@@ -148,17 +145,14 @@ def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
 
 
 def end_of_head(data: bytes) -> int:
-    """Return the length of the head at the start of `data`, or 0 if the rest of the head may still arrive.
-
-    A bare LF also ends the head, because gunicorn refuses a head that contains one.
-    """
+    """Return the length of the head at the start of `data`, or 0 if the rest of the head may still arrive."""
     if end := data.find(b"\r\n\r\n") + 1:
         return end + 3
+    # A bare LF also ends the head, because gunicorn refuses a head that contains one.
     return len(data) if data.count(b"\n") > data.count(b"\r\n") else 0
 
 
 def parse(data: bytes) -> Request:
-    """Parse a head with gunicorn's parser."""
     return next(get_parser(SETTINGS, [data], None))
 
 
@@ -204,10 +198,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
 
 
 def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
-    """Return the address in an X-Forwarded-For entry, or None if it is malformed.
-
-    An IPv4-mapped IPv6 address is returned as IPv4.
-    """
+    """Return the address in an X-Forwarded-For entry, or None if it is malformed. Unwraps IPv4-mapped addresses."""
     match = HOP.fullmatch(hop)
     try:
         address = ip_address(match[match.lastindex]) if match and match.lastindex else None
@@ -217,10 +208,7 @@ def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
 
 
 def network(address: str) -> str:
-    """Return the /64 network of an IPv6 address, because one client may own all of it.
-
-    An IPv4 address is returned unchanged, and an IPv4-mapped IPv6 address as IPv4.
-    """
+    """Return an IPv4 address, or the /64 network of an IPv6 address, because one client may own all of it."""
     if ":" not in address:
         return address
     parsed = parse_address(address.partition("%")[0])

@@ -83,10 +83,7 @@ def url_file(database: Path) -> Path:
 
 
 def url_of_server(config: Config) -> str:
-    """Return the URL of the service: BLOGAPI_URL if it is set, otherwise the URL in the URL file, if there is one.
-
-    The running server may have been started with another port than PORT.
-    """
+    """Return BLOGAPI_URL or, because the server may have been started with another port, the URL in the URL file."""
     if not config.url and isinstance(config.database, Path):
         with suppress(OSError):
             return url_file(config.database).read_text(encoding="utf-8")

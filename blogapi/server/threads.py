@@ -1,7 +1,4 @@
-"""Shared commits for concurrent writes, and threads for slow work, on gevent's event loop.
-
-Both can run an operation twice; `Database.write` describes what this demands of an operation.
-"""
+"""Shared commits for concurrent writes, and threads for slow work, on gevent's event loop."""
 
 import math
 import os
@@ -75,11 +72,10 @@ class SharedDatabase(Database):
             return self._with_another(write)
 
     def read_in_thread(self, client: Hashable, operation: Read[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a slow read in a thread. Only a few of these reads run at the same time, so that requests get CPU time.
+        """Run a slow read in a thread, and interrupt it when its request ends.
 
-        Each client may have only one slow read or function in progress, so that no client has to wait for all the
-        requests of another. Interrupts the read when its request ends, and raises Unavailable if it is not finished
-        within BUSY_SECONDS.
+        Only a few reads run at the same time, so that requests get CPU time. Each client may have only one slow read or
+        function in progress, so that no client has to wait for all the requests of another.
         """
         until = time.monotonic() + BUSY_SECONDS
         goes_on = threading.Event()
@@ -98,11 +94,9 @@ class SharedDatabase(Database):
                 goes_on.clear()
 
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Run a slow function that does not use the database, in a thread, while the server answers other requests.
+        """Run a slow function in a thread. Raises Unavailable if it cannot start within BUSY_SECONDS.
 
-        Each client may have only one slow read or function in progress, so that it does not delay other clients. At
-        most COMPUTING functions run at the same time, because more of them would need more memory and delay requests
-        longer. Raises Unavailable if the function cannot start within BUSY_SECONDS.
+        At most COMPUTING functions run at the same time, because more would need more memory and delay requests longer.
         """
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._turn(client), until), locked(self._computing, until):
@@ -153,10 +147,9 @@ class GroupCommit:
         threading.Thread(target=self._work, daemon=True).start()
 
     def run(self, operation: Callable[[Transaction], Any]) -> Any:
-        """Run `operation` in a transaction; return its result once its changes are on disk.
+        """Run `operation` in a transaction; return its result once its changes are on disk, or raise its exception.
 
-        Raises whatever the operation raises, and Unavailable if the database fails or another program holds the lock
-        for BUSY_SECONDS.
+        Raises Unavailable if the database fails or another program holds the lock for BUSY_SECONDS.
         """
         pending = PendingWrite(operation)
         self.waiting.append(pending)

@@ -115,10 +115,7 @@ class Worker(GeventWorker):
 
 
 def worker_exit(server: Any, worker: Worker) -> None:
-    """Close the database, so that no -wal file remains, and end the process without Python's cleanup.
-
-    That cleanup does not work with gevent.
-    """
+    """Close the database, so that no -wal file remains, and skip Python's cleanup, which does not work with gevent."""
     if worker.pid != os.getpid():  # gunicorn's master also calls this if it finds the worker already gone.
         return
     status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker with SystemExit.

@@ -88,10 +88,9 @@ class Database(Reader):
             return operation(self, *args, **kwargs)
 
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Run a slow function that does not use the database. Our server uses a thread, and answers others meanwhile.
+        """Run a slow function that does not use the database.
 
-        This is a method of the database because our server runs only one slow read or slow function per client at a
-        time.
+        Our server uses a thread, and runs only one slow read or slow function per client at a time.
         """
         return function()
 

@@ -63,7 +63,6 @@ class Compiled:
         self._of_dialects = of_dialects
 
     def query(self, dialect: str) -> Node:
-        """Return the query for a dialect."""
         query = self._of_dialects.get(dialect, self._query)
         return SQL(query) if isinstance(query, str) else query
 
@@ -255,10 +254,7 @@ class Reader:
         return row
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
-        """Run a query with the values of its placeholders; yield its rows.
-
-        Raises Unavailable, possibly after it has yielded some rows.
-        """
+        """Run a query with the values of its placeholders; yield its rows, possibly before it raises Unavailable."""
         return self.engine.rows(query, values)
 
 

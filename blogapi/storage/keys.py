@@ -12,7 +12,7 @@ from blogapi.storage.models import AUTHORS, DRAFTS_ONLY, FULL, PUBLISHED_ONLY, R
 PREFIX = "blog_"
 KEY_PATTERN = f"{PREFIX}[A-Za-z0-9_-]{{43}}"  # 256 bits in URL-safe base64
 KEY_LENGTH = 48  # characters
-MAX_NAME_LENGTH = 100
+MAX_LENGTH = 100  # of a name, in characters
 WINDOW_SECONDS = 60  # length of a rate-limit window
 READ_SCOPES = (FULL, READ_ONLY, DRAFTS_ONLY)  # scopes that allow operations which reveal unpublished posts
 WRITE_SCOPES = (FULL, DRAFTS_ONLY)  # scopes that allow operations which write posts; see also `effects.check_permitted`
@@ -43,7 +43,6 @@ def may(scope: str) -> str:
 
 
 def new_key() -> str:
-    """Return a new key: the prefix, and 256 random bits as 43 characters in URL-safe base64."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
@@ -67,7 +66,6 @@ KEY_WITH_DIGEST = Compiled(ApiKey.select(*KEY_COLUMNS).where(ApiKey.digest == Pl
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:
-    """Record that a key was used today."""
     tx.execute(ApiKey.update(last_used_on=tx.now[:10]).where(ApiKey.digest == digest))
 
 
@@ -103,10 +101,8 @@ def remove(tx: Transaction, name: str) -> None:
 def check_free(reader: Reader, name: str) -> None:
     """Raise BadKeyName if the name is invalid or taken."""
     check_not_secret(name)
-    if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
-        raise BadKeyName(
-            f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible"
-        )
+    if not name.strip() or not name.isprintable() or len(name) > MAX_LENGTH:
+        raise BadKeyName(f"the name of a key must have 1 to {MAX_LENGTH} characters in one line, one of them visible")
     if name in AUTHORS:
         raise BadKeyName(f"{name!r} is reserved for changes that no key made; choose another name")
     if _is_known(reader, name):

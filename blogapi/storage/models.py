@@ -16,13 +16,10 @@ MAX_ID = 2**63 - 1
 
 
 class Author(NamedTuple):
-    """The author of a change, as recorded in the history: the name of a key, or one of AUTHORS.
+    """The author of a change, as recorded in the history."""
 
-    `drafts_only` tells whether it is a key that may only write drafts.
-    """
-
-    name: str
-    drafts_only: bool = False
+    name: str  # the name of a key, or one of AUTHORS
+    drafts_only: bool = False  # whether the author is a key that may only write drafts
 
 
 class BaseModel(Model):
@@ -40,11 +37,7 @@ def model(table: str) -> Any:
     """Build the Peewee model of a table from its definition in schema.sql, where each column has its own line.
 
     A line consists of the name, the type (TEXT, INTEGER or BLOB), and then NOT NULL, PRIMARY KEY and UNIQUE in this
-    order, as far as they apply. For example, the table `former_slug` becomes
-
-        class FormerSlug(BaseModel):
-            slug = TextField(primary_key=True)
-            post_id = IntegerField()
+    order, as far as they apply.
     """
     attributes: dict[str, Any] = {}
     for line in DEFINITIONS[table].splitlines():

@@ -43,7 +43,6 @@ class Reserve:
                 self.keep(room)
 
     def close(self) -> None:
-        """Free the reserved space and do not reserve it again."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

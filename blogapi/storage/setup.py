@@ -63,12 +63,10 @@ class Contents(ABC):
 
     execute: Execute
     last_ids: dict[str, int]  # the highest id that was ever used in each table; new ids continue from it
-    # Queries for the names of tables and views, and for the UNICODE with which all words were indexed
-    find_tables: str
-    find_unicode: str
-    # Statements that store the version of the tables ({}) and the UNICODE of the index (?)
-    store_version: str
-    store_unicode: str
+    find_tables: str  # query for the names of tables and views
+    find_unicode: str  # query for the UNICODE with which all words were indexed
+    store_version: str  # statement that stores the version of the tables, {}
+    store_unicode: str  # statement that stores the UNICODE of the index, ?
 
     @abstractmethod
     def version(self) -> int:
@@ -98,11 +96,9 @@ class Contents(ABC):
         return self.statements(SCHEMA)
 
     def tables(self) -> set[str]:
-        """Return the names of the tables and views in the database."""
         return {name for (name,) in self.execute(self.find_tables)}
 
     def columns(self, table: str) -> list[str]:
-        """Return the names of a table's columns."""
         return [name for name, *_ in self.execute(f"SELECT * FROM {table} LIMIT 0").description]
 
     def set_up(self, create: bool, upgrade: bool = False) -> bool:

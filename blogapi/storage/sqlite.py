@@ -38,10 +38,7 @@ class FileDatabase(SqliteDatabase):
 
     def __init__(self, engine: "Sqlite", thread_safe: bool):
         super().__init__(str(engine.path), thread_safe=thread_safe)
-        self._open = engine.open_connection
-
-    def _connect(self) -> sqlite3.Connection:
-        return self._open()
+        self._connect = engine.open_connection
 
 
 class Sqlite(Engine):
