@@ -29,7 +29,7 @@ OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables of push and pull, wh
 BASE_URL = re.compile(
     r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?((/(?!\.\.?(/|$))[A-Za-z0-9._~-]+)*)"
 )
-# Paths that collide with paths of the service, or are addresses in the API
+# Paths that collide with paths of the service, or are paths in the API
 OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|readyz|openapi\.json)$")
 # Variables that Kubernetes sets for a Service called blogapi
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
@@ -62,18 +62,18 @@ class Config:
     header_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's header
     body_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's body, plus a second per 16 KiB
     keep_days: Annotated[int, 0, 36_500] = 30  # how long revisions and deleted posts are kept; 0 keeps nothing
-    images_mb: Annotated[int, 0, 99_999_999] = 2048  # limit for all images together, in MiB; 0 turns uploads off
-    webhook_seconds: Annotated[int, 1, 86_400] = 15  # deadline for a receiver's answer
+    images_mb: Annotated[int, 0, 99_999_999] = 2048  # maximum size of all images together, in MiB; 0 turns uploads off
+    webhook_seconds: Annotated[int, 1, 86_400] = 15  # deadline for a receiver's response
     webhook_private: bool = False  # whether webhooks may call private and loopback addresses
     cors_origins: Origins = frozenset()  # origins whose pages may call the API; * means all
     trusted_proxies: Networks = ()  # proxies whose X-Forwarded-For is trusted
-    url: str = ""  # the public address of the service
+    url: str = ""  # the public URL of the service
     timezone: tzinfo = UTC  # for times without an offset in front matter, Micropub and imports, and on the owner's page
-    post_url: str = ""  # address of a post on the site, with {slug} or {id}; by default, its address in the API
+    post_url: str = ""  # URL of a post on the site, with {slug} or {id}; by default, its URL in the API
 
     @cached_property
     def base_url(self) -> str:
-        """The address of the service: the public one, or http://HOST:PORT."""
+        """The URL of the service: the public one, or http://HOST:PORT."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
         return self.url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
@@ -83,7 +83,7 @@ class Config:
         return urlsplit(self.base_url).path
 
     def url_on_site(self, post: Mapping[str, str]) -> str:
-        """Return the address of a post on the site, or "" if BLOGAPI_POST_URL is not set."""
+        """Return the URL of a post on the site, or "" if BLOGAPI_POST_URL is not set."""
         return self.post_url.replace("{slug}", post["slug"]).replace("{id}", post["id"])
 
     def without_prefix(self, path: str) -> str:

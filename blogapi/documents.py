@@ -14,7 +14,7 @@ STATUSES = ("published", "draft", "scheduled", "archived")
 MAX_TITLE, MAX_CONTENT = 255, 1_000_000  # characters
 MAX_SLUG, MAX_URL, MAX_TAG = 100, 2048, 64
 MAX_TAGS = 50
-MAX_PARAM_NAME, MAX_INTEGER = 64, 2**53  # limits for `params`
+MAX_PARAM_NAME, MAX_INTEGER = 64, 2**53  # limits on `params`
 MAX_FORMER_SLUGS = 20
 ID = "[1-9][0-9]{0,18}"
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
@@ -89,7 +89,7 @@ REQUIRED = frozenset(FIELDS) - OPTIONAL  # fields that every post has
 SET_BY_SERVICE = tuple(name for name, field in FIELDS.items() if field.presence == "service")
 INPUT_FIELDS = tuple(name for name in FIELDS if name not in SET_BY_SERVICE)  # fields that clients set
 STAYING = tuple(name for name, field in FIELDS.items() if field.stays)
-# The value that clears a field, by its name; other fields cannot be cleared
+# field -> the value that clears it; other fields cannot be cleared
 EMPTY = {
     name: EMPTY_VALUES[field.kind]
     for name, field in FIELDS.items()

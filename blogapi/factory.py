@@ -74,7 +74,7 @@ def create_app(
         config = Config.from_environ(os.environ)
     app = Application("blogapi", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS gets 405, like every other unsupported method
-    app.url_map.merge_slashes = False  # Otherwise, Flask would answer /v1//posts with a redirect in HTML.
+    app.url_map.merge_slashes = False  # Otherwise, Flask would redirect /v1//posts, in HTML.
     app.extensions[EXTENSION] = service = Service.open(config, clock, loop, database_class)
     if not loop.is_cooperative:  # Our server rebuilds the index in the background.
         for _ in index.rebuild(service.database):

@@ -1,4 +1,4 @@
-"""Error responses. Their body is {"error": <status>, "message": <text for a person>}."""
+"""Error responses. Their body is {"error": <status>, "message": <string for a person>}."""
 
 import logging
 import re
@@ -41,7 +41,7 @@ def printable(message: str) -> str:
 
 @errors.app_errorhandler(exceptions.HTTPException)
 def error_response(error: exceptions.HTTPException) -> Response:
-    """Answer with an HTTP error and the headers of the exception (Allow, WWW-Authenticate, Retry-After)."""
+    """Return a response for an HTTP error, with the headers of the exception (Allow, WWW-Authenticate, Retry-After)."""
     request = current_request()
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
         error.valid_methods = sorted(error.valid_methods)  # This also sorts Allow, whose order would otherwise vary.
@@ -92,7 +92,7 @@ def with_id(message: str) -> str:
 
 @errors.app_errorhandler(ValidationError)
 def invalid(error: ValidationError) -> Response:
-    """Answer 400, naming each invalid field and what would be right."""
+    """Return a 400 that lists each invalid field and says what its value must be."""
     error.__traceback__ = None  # breaks a cycle through marshmallow's frame that would keep 4 MB alive
     messages = [sentence + line_of(field) for field, sentence in sentences(error)]
     return error_response(exceptions.BadRequest("; ".join(messages)))
@@ -106,13 +106,13 @@ def not_found(error: DoesNotExist) -> Response:
 @errors.app_errorhandler(Rejected)
 @errors.app_errorhandler(BadKeyName)
 def rejected(error: Rejected | BadKeyName) -> Response:
-    """Answer 400 for a value that conflicts with stored data."""
+    """Return a 400 for a value that conflicts with stored data."""
     return error_response(exceptions.BadRequest(f"{error}{line_of(getattr(error, 'field', ''))}"))
 
 
 @errors.app_errorhandler(NotPermitted)
 def not_permitted(error: NotPermitted) -> Response:
-    """Answer 403 if a drafts-only key tries to write a post that is not a draft."""
+    """Return a 403 if a drafts-only key tries to write a post that is not a draft."""
     return error_response(exceptions.Forbidden(f"{why_forbidden(DRAFTS_ONLY)}; {error}"))
 
 
@@ -125,7 +125,7 @@ def line_of(field: str) -> str:
 
 @errors.app_errorhandler(Unavailable)
 def unavailable(error: Unavailable) -> Response:
-    """Answer 503 for a failure of the database; the request's log line gives the reason."""
+    """Return a 503 for a failure of the database; the request's log line gives the reason."""
     current_request().info.cause = str(error)
     if error.maybe_changed:
         message = "the commit failed and may still have taken effect; check before retrying"
@@ -137,7 +137,7 @@ def unavailable(error: Unavailable) -> Response:
 
 @errors.app_errorhandler(MemoryError)
 def out_of_memory(error: MemoryError) -> Response:
-    """Answer 503, because memory may soon be free again. A change may already have taken effect."""
+    """Return a 503, because memory may soon be free again. A change may already have taken effect."""
     current_request().info.cause = "out of memory"
     message = "the service is out of memory; a change may have taken effect; check before retrying"
     return error_response(exceptions.ServiceUnavailable(message, retry_after=RETRY_SECONDS))
@@ -145,7 +145,7 @@ def out_of_memory(error: MemoryError) -> Response:
 
 @errors.app_errorhandler(Exception)
 def crash(error: Exception) -> Response:
-    """Answer 500, and log the traceback."""
+    """Return a 500, and log the traceback."""
     response = error_response(exceptions.InternalServerError())
     log.exception(current_request().info.cause)
     return response

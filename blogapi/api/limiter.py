@@ -38,7 +38,7 @@ class FixedWindow:
         self._hits: dict[Any, int] = {}
 
     def count(self, key: Any, counted: Hits | None = None) -> Quota:
-        """Count a request of `key`, unless the database has already `counted` it for all processes."""
+        """Count a request by `key`, unless the database has `counted` it for all processes; return the quota."""
         return self._quota(counted or self._add(key, 1))
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:

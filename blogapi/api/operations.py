@@ -34,7 +34,7 @@ class TagConverter(BaseConverter):
         return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post has the tag "".
 
 
-# `slug` and `delivery_id` match any text; the API description refers to their names.
+# `slug` and `delivery_id` match any string; the API description refers to their names.
 CONVERTERS = {"id": IdConverter, "tag": TagConverter, "slug": BaseConverter, "delivery_id": BaseConverter}
 
 

@@ -27,7 +27,7 @@ READ_METHODS = ("GET", "HEAD")
 INFO = "blogapi.info"  # key of the RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_BODY_VALUES = 10_000
-MAX_BODY_DEPTH = 100  # limit for nested arrays and objects
+MAX_BODY_DEPTH = 100  # maximum depth of nested arrays and objects
 MAX_SHOWN = 80  # messages quote at most this many characters of a header or a name
 MAX_QUOTED = 20  # messages quote at most this many characters of an invalid body
 MAX_BODY_FIELDS = 100  # well above the number of fields in any schema; this limit keeps error messages short
@@ -44,7 +44,7 @@ class RequestInfo:
     credential = ""  # the valid API key, or the token of the session
     endpoint: str | None = None  # BLUEPRINT.VIEW
     cause = ""  # cause of an error
-    max_body_bytes = 0  # limit for a body that is read in pieces; 0 if it is read at once
+    max_body_bytes = 0  # maximum size of a body that is read in pieces; 0 if it is read at once
     kept_bytes = 0  # number of bytes of a body read in pieces that are in memory
 
 
@@ -95,7 +95,7 @@ request = cast(Request, flask.request)  # the current request, for views that do
 current_request: Callable[[], Request] = cast(Any, flask.request)._get_current_object
 
 
-@lru_cache(maxsize=256)  # The result depends only on the text, and scripts repeat their queries.
+@lru_cache(maxsize=256)  # The result depends only on the string, and scripts repeat their queries.
 def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
     """Load a query; raise ValidationError for unknown, repeated or invalid parameters.
 
@@ -119,9 +119,9 @@ def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
 
 
 def load_body(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
-    """Load the body with the operation's schema. Raises ValidationError or an HTTP error.
+    """Load the body with the operation's schema. Raises ValidationError if it is invalid, or an HTTP error.
 
-    If the body is invalid, this first calls `check_exists`, which raises DoesNotExist if the post is missing.
+    If the body is invalid, `load_body` first calls `check_exists`, which raises DoesNotExist if the post is missing.
     """
     schema = request.operation.body
     assert schema is not None  # Every operation that reads a body has one.
@@ -253,7 +253,7 @@ STRICT = json.JSONDecoder(
 def precondition(request: Request, hint: str = "") -> Callable[[bytes | None], None]:
     """Return a check that raises PreconditionFailed unless the request's conditions hold for a post's document.
 
-    The document of a missing post is None. Either entity tag matches: that of the JSON or that of the Markdown file.
+    The document of a missing post is None. The entity tag can be that of the JSON or that of the Markdown file.
     The error message about If-Match ends with the hint.
     """
     environ = request.environ
@@ -275,7 +275,7 @@ def precondition(request: Request, hint: str = "") -> Callable[[bytes | None], N
 def why_no_match(if_match: str) -> str:
     """Return why If-Match does not match a post (RFC 9110, section 13.1.1)."""
     if if_match.startswith("W/"):
-        return "a weak ETag (W/) never matches; a proxy that compresses answers makes them weak"
+        return "a weak ETag (W/) never matches; a proxy that compresses responses makes them weak"
     if '"' not in if_match:
         return "must be an ETag with its quotes"
     return "the post has changed since; get it again"

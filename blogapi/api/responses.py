@@ -72,7 +72,7 @@ def json_response(request: Request, content: Any, status: int = 200, headers: Pa
 def tagged_response(
     request: Request, content: bytes, tag: str, content_type: str = JSON, headers: Pairs = (), **options: Any
 ) -> Response:
-    """Answer with an entity tag, or with 304 if the client already has this version (RFC 9110, section 13.1.2)."""
+    """Return a response with an entity tag, or a 304 if the client has this version (RFC 9110, section 13.1.2)."""
     reads = "HTTP_IF_NONE_MATCH" in request.environ and request.method in READ_METHODS
     if reads and request.if_none_match.contains_weak(tag):
         content, options["status"] = b"", 304
@@ -80,12 +80,12 @@ def tagged_response(
 
 
 def post_response(request: Request, document: bytes, **options: Any) -> Response:
-    """Answer with a post as JSON and its entity tag."""
+    """Return a post as JSON, with its entity tag."""
     return tagged_response(request, document + b"\n", etag_of(document), **options)
 
 
 def created_response(request: Request, post_id: int, document: bytes) -> Response:
-    """Answer 201 with a new post."""
+    """Return a 201 with a new post."""
     location = ("Location", request.address(f"{POSTS_PATH}{post_id}"))
     return post_response(request, document, status=201, headers=[location])
 
@@ -93,7 +93,7 @@ def created_response(request: Request, post_id: int, document: bytes) -> Respons
 def list_response(
     request: Request, content: bytes, cursor: Any, name: str = "before", path: str | None = None
 ) -> Response:
-    """Answer with a page of a list as JSON, a Link to the next page, and an entity tag that changes with both.
+    """Return a page of a list as JSON, a Link to the next page, and an entity tag that changes with both.
 
     The Link (RFC 8288) repeats the query with `name` set to the cursor, which is None after the last page. The Link is
     path-absolute and never built from the Host header.

@@ -29,7 +29,7 @@ TIME = re.compile(
     r"([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
 )
 NOT_NULL: dict[str, Any] = {"null": "must not be null"}
-MAX_PAGE_SIZE = 1000  # limit for the items on a page
+MAX_PAGE_SIZE = 1000  # maximum number of items on a page
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
 
 
@@ -49,7 +49,7 @@ def length(minimum: int, maximum: int, unit: str = "characters") -> Length:
 
 
 class Pattern(Regexp):
-    """Validates that the whole text matches; marshmallow's own validator accepts a matching prefix."""
+    """Validates that the whole string matches; marshmallow's own validator accepts a matching prefix."""
 
     regex: re.Pattern[str]
 
@@ -103,7 +103,7 @@ class Text(fields.String):
             raise self.make_error("characters")
 
     def _validate(self, value: str) -> None:
-        for validate in self.validators:  # Stop at the first failure: later checks cost more for a longer text.
+        for validate in self.validators:  # Stop at the first failure: later checks cost more for a longer string.
             validate(value)
 
 
@@ -159,7 +159,7 @@ class Names(fields.List):
 
 
 class Time(fields.AwareDateTime):
-    """An RFC 3339 time with an offset. It is loaded as a string in UTC, to the second."""
+    """An RFC 3339 time with an offset, loaded as a string in UTC, to the second."""
 
     default_error_messages = NOT_NULL | {
         "invalid": "must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z"

@@ -71,7 +71,7 @@ def file_or_folder(value: str) -> Path:
 )
 @click.option("--quiet", is_flag=True, help="Print nothing unless the backup fails.")
 @click.option("--touch", type=click.Path(dir_okay=False, path_type=Path), help="Touch this file after a success.")
-@click.option("--ping", metavar="URL", type=given_url, help="Request this address after a success.")
+@click.option("--ping", metavar="URL", type=given_url, help="Request this URL after a success.")
 def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | None, ping: str | None) -> None:
     """Write a consistent copy of the database to FILE, or to a new file in DIR.
 
@@ -129,7 +129,7 @@ def replace_time(tx: Transaction) -> None:
 
 
 def call(url: str) -> None:
-    """Request an address. Raises OSError if this fails."""
+    """Request a URL. Raises OSError if this fails."""
     try:
         urlopen(url, timeout=PING_SECONDS).close()
     except (HTTPException, OSError) as error:

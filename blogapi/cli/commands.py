@@ -126,7 +126,7 @@ def opened(create: bool = False) -> Iterator[Database]:
 
 
 def show(text: str) -> None:
-    """Print a text that is shown only once. Raises OSError if printing fails."""
+    """Print a string that is shown only once. Raises OSError if printing fails."""
     if sys.stdout is None:
         raise OSError("standard output is closed: nothing was changed")
     try:

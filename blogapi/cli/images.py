@@ -1,4 +1,4 @@
-"""The command that lists images, deletes unused ones, and changes the addresses of images in posts."""
+"""The command that lists images, deletes unused ones, and changes the URLs of images in posts."""
 
 import os
 import re
@@ -25,7 +25,7 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.markdown.front_matter import shown
 
 AUTHOR = Author("rebase")  # the author of these changes in the history
-# The fields that can contain an address
+# The fields that can contain an image's URL
 WITH_ADDRESSES = [name for name, field in documents.FIELDS.items() if field.kind in ("text", "url", "params")]
 post_schema = PostInputSchema(partial=True)
 
@@ -39,12 +39,12 @@ def given_url(value: str) -> str:
 
 @click.command("images")
 @click.option("--unused", is_flag=True, help="List only unused images that are older than a day.")
-@click.option("--delete", "deletes", is_flag=True, help="Delete the listed images. This needs --unused.")
-@click.option("--rebase", "old", metavar="URL", type=given_url, help="Replace this old BLOGAPI_URL in image addresses.")
+@click.option("--delete", "deletes", is_flag=True, help="Delete the listed images. Needs --unused.")
+@click.option("--rebase", "old", metavar="URL", type=given_url, help="Replace this old BLOGAPI_URL in image URLs.")
 def list_images(unused: bool, deletes: bool, old: str | None) -> None:
     """List the images: id, size in bytes, time of the upload, name.
 
-    With --rebase, instead change the addresses of images in all posts to begin with the current BLOGAPI_URL. A single
+    With --rebase, instead change the URLs of images in all posts to begin with the current BLOGAPI_URL. A single
     undo reverts this.
     """
     if deletes and not unused:
@@ -67,7 +67,7 @@ def list_images(unused: bool, deletes: bool, old: str | None) -> None:
 
 
 def rebase_images(database: Database, old: str) -> int:
-    """Change the service's URL in the addresses of images; print the affected posts, and return the exit status.
+    """Change the service's URL in the URLs of images; print the affected posts, and return the exit status.
 
     Webhooks receive no events for these changes. The posts in the trash and in the history stay unchanged.
     """
@@ -85,7 +85,7 @@ def rebase_images(database: Database, old: str) -> int:
 
 
 def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:
-    """Change the addresses in a post; return its slug, and the reason if it was left alone, otherwise "".
+    """Change the image URLs in a post; return its slug, and the reason if it was left alone, otherwise "".
 
     Return None if there is nothing to change.
     """
@@ -99,7 +99,7 @@ def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[s
         new = documents.in_order(old | post_schema.load(changed))
     except ValidationError as error:
         return old["slug"], "; ".join(sentence for _, sentence in sentences(error))
-    if posts.is_same(old, new):  # The address occurs only in the title, or is already the current one.
+    if posts.is_same(old, new):  # The URL occurs only in the title, or is already the current one.
         return None
     posts.replace(tx, post, old, new, AUTHOR, with_events=False)
     return old["slug"], ""

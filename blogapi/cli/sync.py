@@ -43,7 +43,7 @@ def split_up(context: click.Context, parameter: click.Parameter, value: bool) ->
 
 SHARED = (
     click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER [FILE]..."),
-    click.option("--move-to", metavar="URL", help="The new address of the service, if it has moved."),
+    click.option("--move-to", metavar="URL", help="The new URL of the service, if it has moved."),
     click.option("--state", metavar="FILE", type=Path, help="Keep the state in FILE, for example in a repository."),
     STATIC_OPTION,
     click.option("--no-gitignore", is_flag=True, help="Obey .blogapiignore, but not .gitignore."),
@@ -57,7 +57,7 @@ DELETE_ALL = click.option("--delete-all", is_flag=True, help="The same as --dele
 
 
 def shared(flag: str) -> Callable[[Callable], Callable]:
-    """Return a decorator that adds the shared options to a command, and `flag` for the address of the service."""
+    """Return a decorator that adds the shared options to a command, and `flag` for the URL of the service."""
     text = "The address of the service."
     address = click.option(flag, "address", envvar="BLOGAPI_REMOTE", metavar="URL", show_envvar=True, help=text)
 

@@ -30,7 +30,7 @@ from blogapi.wings.transfer.report import Report
 from blogapi.wings.transfer.sites import PLACEHOLDERS, is_pattern
 from blogapi.wings.transfer.sources import Sources
 
-STATIC_FOLDERS = ("", "static", "public")  # folders in which to look for images whose addresses begin with a slash
+STATIC_FOLDERS = ("", "static", "public")  # folders in which to look for images whose URLs begin with a slash
 
 
 def pattern(value: str) -> str:
@@ -51,18 +51,18 @@ def names(value: str) -> set[str]:
 @click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
 @click.option("--publish", is_flag=True, help="Publish dated files of unknown programs unless something hides them.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
-@click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative image addresses absolute.")
+@click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative image URLs absolute.")
 @STATIC_OPTION
 @click.option("--fetch-images", is_flag=True, help="Also fetch and store images from other hosts.")
-@click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses unchanged.")
+@click.option("--no-images", is_flag=True, help="Store no images, and leave their URLs unchanged.")
 @click.option("--drop", metavar="NAME,...", default="", type=names, help="Names in front matter to keep out of params.")
 @click.option("--date-from", metavar="NAME", default="", help="Front matter name to use as the date of undated files.")
-@click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="The form of addresses on the old site.")
+@click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="The URL pattern of the old site.")
 @click.option(
     "--redirects",
     metavar="FILE",
     type=click.File("w", "utf-8", lazy=True),
-    help="Write each old address and the slug of its post to FILE.",
+    help="Write each old URL and the slug of its post to FILE.",
 )
 def import_posts(
     paths: tuple[Path, ...],
@@ -117,7 +117,7 @@ def import_results(
 @click.argument("folder", type=given_path, metavar="DIR")
 @click.option("--delete", is_flag=True, help="Remove the files of posts that no longer exist, and unused images.")
 @click.option("--flat", is_flag=True, help="Write the values in params at the top level of the front matter.")
-@click.option("--standalone", is_flag=True, help="Make image addresses relative, so that the folder needs no server.")
+@click.option("--standalone", is_flag=True, help="Make image URLs relative, so that the folder needs no server.")
 def export_posts(folder: Path, **options: bool) -> None:
     """Write every post to DIR as a Markdown file, SLUG.md, along with the images that posts use.
 

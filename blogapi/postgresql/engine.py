@@ -266,7 +266,7 @@ class PostgresTransaction(Transaction):
         except Unavailable as error:
             if not self._connection.closed:
                 raise
-            # The response was lost: find out whether the commit succeeded before any client gets an answer.
+            # The response was lost: find out whether the commit succeeded before any client gets a response.
             committed = self.engine.connections.committed(self._id)
             if not committed:
                 raise Unavailable(error, RETRY_SECONDS, maybe_changed=committed is None) from error

@@ -10,7 +10,7 @@ from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE
 
 MAX_DEPTH = 8
 MAX_VALUES = 500
-MAX_BYTES = 32 * 1024  # limit for the size as JSON
+MAX_BYTES = 32 * 1024  # maximum size as JSON
 
 
 class ParamsError(ValueError):

@@ -192,7 +192,7 @@ class PostSummarySchema(PostSchema):
 
 
 def parse_tag(text: str) -> str:
-    """Return the folded name of a tag, or "" if no post can have such a tag."""
+    """Return the folded name of a tag, or "" if the tag is invalid."""
     name = text.strip(WHITE_SPACE)
     if not name:
         raise ValidationError("must not be empty")

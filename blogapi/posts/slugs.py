@@ -51,7 +51,7 @@ NEXT_ID_AND_IS_TAKEN = Compiled(
 
 
 def slug_of(title: str) -> str:
-    """Return a slug for the first MAX_TITLE characters of a text."""
+    """Return a slug for the first MAX_TITLE characters of a title."""
     title = title[:MAX_TITLE]
     if title.isascii() and len(title) <= SLUG_OPTIONS["max_length"] and not DIGITS_AND_COMMA.search(title):
         slug = "-".join(title.translate(ASCII_SLUG).split())  # the same as slugify, but faster

@@ -56,7 +56,7 @@ def list_posts(request: Request) -> Response:
     """List posts, newest first.
 
     Posts are complete, including their content, unless `fields` lists the fields that you need. A page has at most
-    `limit` posts, or fewer if the posts are large. `Link` contains the address of the next page: the same query, with
+    `limit` posts, or fewer if the posts are large. `Link` contains the URL of the next page: the same query, with
     `before` set to the `id` of the last post on this page. With another `sort`, `before` is the time of that post (or
     `title` or `text`), an underscore and its `id`.
     """

@@ -56,7 +56,7 @@ class Background:
         self._until = math.inf  # monotonic time at which the current step must end
 
     def stop(self) -> None:
-        """Ask the background thread to stop soon; `thread.is_alive()` tells whether it still runs."""
+        """Ask the background thread to stop soon; `thread.is_alive()` is whether it still runs."""
         self.stopping.set()
         self.sender.wake.set()
 

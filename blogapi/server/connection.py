@@ -57,7 +57,7 @@ class ClientConnection:
         self._ended: type[OSError] | None = None  # the error to raise if a wait was cut short
 
     def expect_request(self, started: bool) -> None:
-        """Start a deadline for the header of the next request. `started` tells whether its first byte has arrived."""
+        """Start a deadline for the header of the next request. `started` is whether its first byte has arrived."""
         self.started, self.is_idle, self.is_accepted = started, self.is_used and not started, False
         seconds = IDLE_SECONDS if self.is_idle else self.shared.header_seconds
         self._allow(seconds, HEADER_BYTES)
@@ -202,7 +202,7 @@ class ClientConnection:
                 self.sock.shutdown(socket.SHUT_RD if self.reading else socket.SHUT_RDWR)
 
     def drop(self) -> None:
-        """Close the connection at once, without an answer, to make room for another one."""
+        """Close the connection at once, without a response, to make room for another one."""
         self._leave(ConnectionAbortedError)
         self.reading, self.until = False, NEVER
         self.sock.close()

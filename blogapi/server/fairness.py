@@ -165,7 +165,7 @@ class Budget:
 
 
 def oldest_head(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
-    """Choose the oldest other request whose key was not accepted yet.
+    """Choose the oldest other request whose key has not been accepted yet.
 
     If there is none, choose a request of the busiest client, or else the oldest other request of the same client.
     """

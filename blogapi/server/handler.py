@@ -84,7 +84,7 @@ class Handler:
     """Serves connections.
 
     Once `draining` is set, each connection is closed after its next response. Once `closing` is set, a connection whose
-    header is invalid or does not arrive completely is closed without an answer.
+    header is invalid or does not arrive completely is closed without a response.
     """
 
     def __init__(self, wsgi: Callable, service: Service):

@@ -47,7 +47,7 @@ def sleep(seconds: float) -> None:
 
 
 def mask(text: str) -> str:
-    """Mask everything in a text that looks like an API key or a webhook secret."""
+    """Mask everything in a string that looks like an API key or a webhook secret."""
     return SECRET.sub(r"\1\2[masked]", text) if "blog_" in text or "whsec_" in text else text
 
 
@@ -103,7 +103,7 @@ class LogWriter(io.TextIOBase):
                 self.write_out(f"{self.formatter.format(record)}\n")
 
     def write_out(self, text: str) -> None:
-        """Write a text to standard error, however long that takes. Drop the text if standard error is closed."""
+        """Write a string to standard error, however long that takes. Drop the text if standard error is closed."""
         text = UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", mask(text))
         rest = memoryview(text.encode(errors="backslashreplace"))
         while rest:

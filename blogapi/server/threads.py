@@ -25,7 +25,7 @@ MIN_LOCK_SECONDS = 0.5  # shortest time to keep trying for the lock, which anoth
 SHARED_SECONDS = 0.025  # after this time, a shared transaction starts no more operations; it blocks all other requests
 SHARED_WRITES = 24  # at most this many operations share a transaction, because each can keep a 4 MB post in memory
 COMPUTING = 2  # at most this many slow functions run at the same time
-ANSWER_SECONDS = 10.0  # limit for an answer from a database server
+ANSWER_SECONDS = 10.0  # deadline for a response from a database server
 BACKGROUND_THREADS = 8  # more than the limits on slow reads and slow functions together
 NICE = 10  # minimum niceness of the background threads, so that searches do not slow down lists
 THREADS = 256  # at most this many other threads; many, because some may be waiting for a slow name server
@@ -197,7 +197,7 @@ class GroupCommit:
             del taken, error  # The error's traceback refers to this frame, so these would form a reference cycle.
 
     def _gather(self) -> None:
-        """Wait briefly, so that requests which have already arrived can join the transaction."""
+        """Wait briefly, so that requests that have arrived can join the transaction."""
         until = time.monotonic() + GATHER_SECONDS
         time.sleep(0)
         while self._engine.loop.requests_wait() and time.monotonic() < until:

@@ -41,7 +41,7 @@ def placeholders(model: type[Model], *names: str) -> dict[Field, Placeholder]:
 
 
 class AsBytes(ColumnBase):
-    """A text column that is read as the stored UTF-8 bytes, without decoding."""
+    """A TEXT column that is read as the stored UTF-8 bytes, without decoding."""
 
     def __init__(self, text: Node):
         super().__init__()
@@ -215,7 +215,7 @@ class Engine(ABC):
     def sizes(self) -> dict[str, int]:
         """Return the size of the database on disk in bytes, as `database_size`.
 
-        For a database file, also return the size of its -wal as `wal` and the free disk space as `disk_free`.
+        For a database file, also return the size of its write-ahead log as `wal`, and the free space as `disk_free`.
         """
 
 

@@ -91,7 +91,7 @@ def replace(tx: Transaction, name: str, key: str) -> None:
 def remove(tx: Transaction, name: str) -> None:
     """Remove the key with this name, and its Idempotency-Keys. Raises BadKeyName if no key has this name.
 
-    If the Idempotency-Keys stayed, a new key with the same name could receive answers to requests of this one.
+    If the Idempotency-Keys stayed, a new key with the same name could receive responses to requests of this one.
     """
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))

@@ -53,7 +53,7 @@ NO_FTS5 = (
 
 
 def section(text: str, engine: str) -> tuple[str, str]:
-    """Split the text of a SQL file into the statements for both engines and those only for the given engine."""
+    """Split a SQL file into the statements for both engines and those only for the given engine."""
     shared, *others = SECTION.split(text)
     return shared, dict(zip(others[::2], others[1::2], strict=True)).get(engine, "")
 
@@ -64,7 +64,7 @@ class Contents(ABC):
     execute: Execute
     last_ids: dict[str, int]  # the highest id that was ever used in each table; new ids continue from it
     find_tables: str  # query for the names of tables and views
-    find_unicode: str  # query for the UNICODE with which all words were indexed
+    find_unicode: str  # query for the value of UNICODE when all words were indexed
     store_version: str  # statement that stores the version of the tables, {}
     store_unicode: str  # statement that stores the UNICODE of the index, ?
 
@@ -77,7 +77,7 @@ class Contents(ABC):
 
     @abstractmethod
     def statements(self, text: str) -> list[str]:
-        """Return the statements in the text of a SQL file, translated for this engine."""
+        """Return the statements in a SQL file, translated for this engine."""
 
     @abstractmethod
     def clear_index(self) -> None:

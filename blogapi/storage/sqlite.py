@@ -159,7 +159,7 @@ class Sqlite(Engine):
                 self.run(SQL("ROLLBACK"), {})
 
     def shrink(self) -> None:
-        """Checkpoint the -wal, and truncate it if it is large, without making other programs wait."""
+        """Checkpoint the write-ahead log (WAL), and truncate it if it is large, without making other programs wait."""
         try:
             self.run(SQL("PRAGMA busy_timeout = 0"), {})
             self.row(SQL("PRAGMA wal_checkpoint(PASSIVE)"), {})  # does not block other writers

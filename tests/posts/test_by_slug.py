@@ -165,7 +165,7 @@ def test_if_none_match_with_a_star_only_creates(put):
     ("header", "why"),
     [
         ('"other"', "the post has changed since; get it again"),
-        ("W/{}", "a weak ETag (W/) never matches; a proxy that compresses answers makes them weak"),
+        ("W/{}", "a weak ETag (W/) never matches; a proxy that compresses responses makes them weak"),
         ("unquoted", "must be an ETag with its quotes"),
     ],
 )

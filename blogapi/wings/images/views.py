@@ -117,7 +117,7 @@ def create_image(request: Request) -> Response:
     The body is a multipart form with a part named `file`, or the raw image, sent as `image/*`. The image is a JPEG,
     PNG, GIF, WebP or AVIF of at most 20 MiB, 16,384 pixels per side and 100 megapixels. The server stores only the
     picture: it removes metadata such as a photograph's location and camera, comments and thumbnails. If the image
-    already exists, the answer is 200.
+    already exists, the response is 200.
     """
     with ExitStack() as opened:
         image, is_new = uploads.store_file(request, uploads.receive(request, opened))
@@ -163,8 +163,8 @@ def get_image(request: Request, image_id: str) -> Response:
 def delete_image(request: Request, image_id: str) -> Response:
     """Delete an unused image.
 
-    If a post, a revision, a post in the trash, a proposal or unsaved text uses the image, the answer is 400 and lists
-    up to three of these uses.
+    If a post, a revision, a post in the trash, a proposal or an unsaved draft uses the image, the response is 400 and
+    lists up to three of these uses.
     """
     delete_unused(request, image_id)
     return no_content(request)

@@ -50,7 +50,7 @@ MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"),
     "december",
 )
-AMERICAN = {"e": -5, "c": -6, "m": -7, "p": -8}  # the offset of standard time, in hours
+AMERICAN = {"e": -5, "c": -6, "m": -7, "p": -8}  # first letter of a US zone (EST, CST, …) -> offset in hours
 
 
 def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:

@@ -1,1 +1,1 @@
-"""The owner's page, for a browser. Its views require a session instead of an API key."""
+"""The owner's page, for a browser. The views require a session instead of an API key."""

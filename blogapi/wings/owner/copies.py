@@ -1,4 +1,4 @@
-"""Unsaved text: the server stores what a writer types into the form of a post. Only saving the form changes the post.
+"""Unsaved drafts: the server stores what a writer types into the form of a post. Only saving the form changes the post.
 
 The unsaved text of a post, new or existing, is a draft, which consists of copies. Each open form writes one copy, and
 increments the `number` of that copy with each change. A form opens with the current copy of the draft. The history of
@@ -41,8 +41,8 @@ OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The tex
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
 UNTOUCHED, RIVAL = "untouched", "rival"  # the newer text includes the text of a form, or does not
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
-MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for the number and the total size of copies with text
-MAX_ROWS, MAX_SEEN = 1000, 100  # limits for the number of all copies, and of forms in `seen`
+MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits on the number and the total size of copies with text
+MAX_ROWS, MAX_SEEN = 1000, 100  # limits on the number of all copies, and of forms in `seen`
 PRUNED = 100  # at most this many copies are deleted in one transaction
 
 
@@ -117,7 +117,7 @@ def post_of(reader: Reader, draft: str) -> int | None:
 
 
 def key_of(draft: str) -> idempotency.IdempotencyKey:
-    """Return the key with which a draft creates only one post. Its space keeps it apart from keys that clients send."""
+    """Return the key with which a draft creates only one post. The space keeps it apart from keys that clients send."""
     return idempotency.IdempotencyKey(b"", f"draft {draft}", b"")
 
 
@@ -162,7 +162,7 @@ def put(tx: Transaction, sent: Sent) -> None:
         return
     if now and now.id == new.id and now.state == SAVED:  # This text was typed while the form was being saved.
         new, fields["base"] = new._replace(etag=now.etag), text_of(tx, now.id)["base"]
-    elif new.post_id != post_id:  # Another form has created the post. Without an etag, saving will compare the texts.
+    elif new.post_id != post_id:  # Another form has created the post. Without an etag, saving compares the versions.
         new, fields["base"] = new._replace(etag=""), ""
     new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
     if now and now.state == OPEN and now.id != new.id and sent.over not in (now.place, now.instead):
@@ -181,7 +181,7 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
         tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == now.id))
         if now.state == OPEN and sent.over not in (now.place, now.instead):
-            seen.pop(now.id, None)  # The writer has not chosen between the texts yet, so the other form must ask.
+            seen.pop(now.id, None)  # The writer has not chosen a version yet, so the other form must ask.
     seen = dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
     text = json.dumps(sent.fields, ensure_ascii=False)
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}

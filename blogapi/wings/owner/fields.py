@@ -32,8 +32,8 @@ MORE_FIELDS = {
 }
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new post
 CONTEXT = 2  # number of unchanged lines shown before and after a change
-MAX_COMPARED = 300  # limit for the lines compared one by one, because that takes quadratic time
-MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits for shown lines, characters per line, and in all
+MAX_COMPARED = 300  # maximum number of lines compared one by one, because that takes quadratic time
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on shown lines, characters per line, and in all
 Form = Mapping[str, str]  # the fields of a form
 # The kind and the text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
 Lines = list[tuple[str, str]]
@@ -74,7 +74,7 @@ def as_line(tags: Iterable[str]) -> str:
 
 
 def from_line(line: str) -> list[str]:
-    """Return the tags in a text, where commas or line breaks separate them."""
+    """Return the tags in a string, where commas or line breaks separate them."""
     try:
         rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
     except csv.Error:
@@ -83,7 +83,7 @@ def from_line(line: str) -> list[str]:
 
 
 def with_line_feeds(text: str) -> str:
-    """Convert the line breaks in a text to LF, as browsers do in a form."""
+    """Convert the line breaks in a string to LF, as browsers do in a form."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -96,7 +96,7 @@ def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> 
 
 
 def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
-    """Load the typed fields of a new post, or of the `old` one. Raises a ValidationError that lists all bad fields."""
+    """Load the fields entered in the form of a new or `old` post. Raises ValidationError with all bad fields."""
     typed, wrong = typed_fields(old)
     try:
         fields = post_schema.load(typed)
@@ -109,7 +109,7 @@ def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
 
 
 def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Parse the typed fields; return the valid ones, and the reasons why the other ones are invalid.
+    """Parse the fields entered in the form; return the valid ones, and the reasons why the other ones are invalid.
 
     Unedited text keeps the line breaks of the `old` post. Edited text gets CRLF if the old text had it.
     """
@@ -168,7 +168,7 @@ def changed_lines(old: str, new: str) -> Lines:
 
 
 def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return the size in bytes of the lines that two texts share at the start and at the end."""
+    """Return the size in bytes of the lines that two strings share at the start and at the end."""
     most = min(len(old), len(new))
     equal = bisect_left(range(1, most + 1), True, key=lambda size: old[:size] != new[:size])
     start = old.rfind(b"\n", 0, equal)

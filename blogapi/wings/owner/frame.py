@@ -34,7 +34,7 @@ COPIES = "/copies/"
 PREVIEW = "/preview"  # this path receives the form of a post, and requires a separate token in it
 # Limit for forms other than a post's, and for every form sent without a session, because the error page repeats it
 MAX_FORM_BYTES = 64 * 1024
-MAX_COPY_BYTES = 4 * 1024 * 1024  # limit for the unsaved text of a post's form
+MAX_COPY_BYTES = 4 * 1024 * 1024  # maximum size of the unsaved draft in a post's form
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is recorded at most this often
 NOTICE, NOTICE_SECONDS = "-notice", 60
@@ -56,7 +56,7 @@ HEADERS = {
 
 
 def check_session() -> None:
-    """Require a session and, for a change, the token of the form. Without a session, the error page shows the form."""
+    """Require a session and, for a change, the form's CSRF token. Without a session, the error page shows the form."""
     g.form, request.error_page = MultiDict(), error_page
     is_public = is_for_strangers(current_app.view_functions[request.endpoint or ""])
     is_change = request.method not in READ_METHODS
@@ -160,12 +160,12 @@ def own_path() -> str:
 
 
 def address(path: str = "", root: str = ROOT) -> str:
-    """Return the address of a path on this page, including the path of BLOGAPI_URL."""
+    """Return the URL of a path on this page, including the path of BLOGAPI_URL."""
     return request.address(root + path)
 
 
 def own_image(url: str) -> str:
-    """Return the address from which this page can load an image of the service, or "" for any other URL."""
+    """Return the URL from which this page can load an image of the service, or "" for any other URL."""
     start = f"{request.service.config.base_url}/images/"
     return address(url.removeprefix(start), "/images/") if url.startswith(start) else ""
 
@@ -219,7 +219,7 @@ def read_notice() -> dict[str, Any]:
 
 
 def shows_errors(show: Callable[..., str | Response]) -> Callable:
-    """Make a view answer invalid input by calling `show`, the view of its form, with `wrong`, the messages by field."""
+    """Make a view respond to invalid input by calling `show`, the view of its form, with `wrong`: field -> messages."""
 
     def decorate(view: Callable) -> Callable:
         @wraps(view)

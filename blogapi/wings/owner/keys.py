@@ -30,7 +30,7 @@ views = Blueprint("keys", __name__)
 
 
 def form_secret() -> bytes:
-    """Derive a secret of 256 bits from the form. The same form yields the same secret again."""
+    """Derive a 256-bit secret from the form, so that sending the form again yields the same secret."""
     sent = [g.form["nonce"], sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
@@ -39,7 +39,7 @@ def add_once(tx: Transaction, used: str, existing: Select, add: Callable, **fiel
     """Create a key or a webhook with the secret `used`, unless it exists. Raises Rejected if it was deleted later."""
     if tx.row(existing):
         return
-    # The record outlives the session. Its empty name keeps it apart from an Idempotency-Key, which is never empty.
+    # The record outlives the session. The empty name tells it from an Idempotency-Key, which is never empty.
     row = {"digest": keys.digest_of(used), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
     try:
         tx.execute(Idempotency.insert(row))
@@ -114,7 +114,7 @@ def show_webhook(webhook_id: int, **shown: Any) -> str:
 @views.post(f"{WEBHOOK}/edit")
 @shows_errors(show_webhook)
 def save_webhook(webhook_id: int) -> Response:
-    """Change a webhook. It keeps its headers unless they are retyped or removed, and its URL unless that is edited."""
+    """Change a webhook. Headers stay unless they are retyped or removed, and the URL stays unless it is edited."""
     old, typed = webhooks.find(request.database, webhook_id), typed_fields()
     if "remove_headers" in g.form:
         typed = {"headers": {}} | typed
@@ -128,7 +128,7 @@ def save_webhook(webhook_id: int) -> Response:
 
 
 def typed_fields() -> dict[str, Any]:
-    """Parse the typed fields. Raises ValidationError."""
+    """Parse the fields entered in the form. Raises ValidationError."""
     fields: dict[str, Any] = {"url": g.form.get("url", "").strip()}
     for name in ("url", "headers"):
         if placeholder := PLACEHOLDER.search(g.form.get(name, "")):

@@ -37,10 +37,10 @@ from blogapi.wings.proposals.views import BEFORE
 
 POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
 PROPOSALS_PER_PAGE = 4  # few, because comparing and showing a proposal can take 10 MB
-MAX_COUNTED = 100_000  # limit for the posts counted for each status; counting these takes 5 ms
+MAX_COUNTED = 100_000  # maximum number of posts counted for each status; counting these takes 5 ms
 MAX_QUERY = 200  # limit in characters for a search
-COMPARING_SECONDS = 0.5  # time limit for comparing the versions on a page of the history
-MAX_SPLIT = 200_000  # the changed words of longer texts are not counted, because other requests wait during the count
+COMPARING_SECONDS = 0.5  # time limit on comparing the versions on a page of the history
+MAX_SPLIT = 200_000  # the changed words of longer posts are not counted, because other requests wait during the count
 SEARCHED_VERSIONS = 5  # number of recent versions among which to look for the one that a page was opened with
 LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
@@ -201,13 +201,13 @@ def apply_shown(tx: Transaction, post_id: int, shown: tuple[int, str], author: A
 
 @views.post(f"{PROPOSAL}/edit")
 def edit_proposal(post_id: int, proposal_id: int) -> Response:
-    """Open the form with a proposal as unsaved text."""
+    """Open the form with a proposal as an unsaved draft."""
     copy_id = request.database.write(take, post_id, proposal_id, request.author)
     return redirect(address(f"/posts/{post_id}/edit?copy={copy_id}"), 303)
 
 
 def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str:
-    """Turn a proposal into unsaved text; return the id of the copy. Raises DoesNotExist."""
+    """Turn a proposal into an unsaved draft; return the id of the copy. Raises DoesNotExist."""
     document, proposal = posts.find(tx, post_id), proposals.find(tx, post_id, proposal_id)
     now, browser = documents.load(document), f"a proposal of {proposal.author}"
     fields = as_typed(now | proposals.cleared(proposal.changes)) | {"base": base_of(as_typed(now))}
@@ -245,7 +245,7 @@ def show_history(post_id: int) -> str:
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
     """Return the fields that each unsaved copy would change, and the fields that differ between successive versions.
 
-    This stops after COMPARING_SECONDS, and leaves out the remaining copies and versions.
+    Comparing stops after COMPARING_SECONDS, and leaves out the remaining copies and versions.
     """
     until = time.monotonic() + COMPARING_SECONDS
     newer = as_typed(documents.load(posts.find(reader, post_id)))
@@ -314,7 +314,7 @@ def undo_change(post_id: int) -> Any:
 
 @views.get("/trash")
 def show_trash() -> str:
-    """Show the posts in the trash, last deleted first. A search shows only posts that contain a text."""
+    """Show the posts in the trash, last deleted first. A search shows only posts that contain a string."""
     query = asked()
     text = query.pop("q", "")[:MAX_QUERY]
     options = trash_query.load(query)

@@ -21,13 +21,13 @@ from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, sent_digest, shows_errors
 from blogapi.wings.owner.posts import POST, VERSION, show_post, version_of
 
-MAX_CHARACTERS = 100_000  # limit for the content; rendering it takes up to a second
-MAX_BRACKETS = 20_000  # limit for opening brackets; each can begin a link, an image or a footnote, which takes 40 µs
-MAX_CELLS = 20_000  # limit for the cells of all tables, because a row of one character can be padded to 400 cells
+MAX_CHARACTERS = 100_000  # maximum length of the content; rendering it takes up to a second
+MAX_BRACKETS = 20_000  # maximum opening brackets; each can begin a link, an image or a footnote, which takes 40 µs
+MAX_CELLS = 20_000  # maximum number of cells in all tables, because a row of one character can be padded to 400 cells
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
 # The preview may load images and styles, but no scripts, and its links must not leave the frame. Images from other
-# hosts load only on request; otherwise, a hostile text could make the owner's browser call addresses in its network.
+# hosts load only on request; otherwise, a hostile post could make the owner's browser call hosts in its network.
 POLICY = (
     "default-src 'none'; img-src {}; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox"
@@ -103,7 +103,7 @@ def preview_post(post_id: int, version: int | None = None) -> Response:
 @views.get("/shared")
 @for_strangers
 def show_shared() -> Response:
-    """Show the preview of a post to anybody who has its address. All invalid addresses get the same answer."""
+    """Show the preview of a post to anybody who has its URL. All invalid URLs get the same response."""
     post = documents.load(sessions.shared_post(request.database, request.args.get("token", "")))
     is_owner = sessions.find(request.database, sessions.SESSION, read_cookie()) is not None
     is_unsaved = bool(copies.listing(request.database, copies.OPEN, post_id=int(post["id"])))

@@ -21,10 +21,10 @@ BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Fi
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
 SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "Mac"}
 SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
-MAX_SESSIONS = 100  # limit for the sessions in the list
+MAX_SESSIONS = 100  # maximum number of sessions in the list
 PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 PREVIEW_PERIOD = timedelta(days=7)
-MAX_PREVIEWS = 100  # limit for all links to previews, so that the HTML of the shared posts fits in memory
+MAX_PREVIEWS = 100  # maximum number of links to previews, so that the HTML of the shared posts fits in memory
 
 OwnerSession, PreviewLink = model("owner_session"), model("preview_link")
 
@@ -103,7 +103,7 @@ def end_all(tx: Transaction) -> None:
 
 
 def share(tx: Transaction, post_id: int) -> str:
-    """Create a link to the preview of a post; return its token. Raises DoesNotExist, Rejected."""
+    """Create a link to the preview of a post; return its token. Raises Rejected, or DoesNotExist without the post."""
     posts.id_of(tx, post_id)
     tx.execute(PreviewLink.delete().where(PreviewLink.ends_at <= tx.now))
     if tx.one(PreviewLink.select(fn.COUNT(PreviewLink.digest)))[0] >= MAX_PREVIEWS:

@@ -1,4 +1,4 @@
-"""The owner's views for writing posts: the form, and copies of its unsaved text."""
+"""The owner's views for writing posts: the form, and copies of its unsaved draft."""
 
 import re
 from collections.abc import Mapping
@@ -84,7 +84,7 @@ def create_post() -> Any:
 @views.post(f"{POST}/edit")
 @shows_errors(show_form)
 def save_post(post_id: int) -> Any:
-    """Save the form. If a field was edited both here and elsewhere, show the two texts instead."""
+    """Save the form. If a field was edited both here and elsewhere, show the two versions instead."""
     if added := add_image():
         return show_form(post_id, added=added)
     now, sent = posts.find(request.database, post_id), sent_form()
@@ -123,7 +123,7 @@ def sent_form() -> Sent:
 
 
 def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
-    """Return the copy that the form describes, with these fields. Its id is empty if the form has no valid id."""
+    """Return the copy that the form describes, with these fields. The id is empty if the form has no valid id."""
     form, number, over = g.form, g.form.get("number", ""), PLACE.fullmatch(g.form.get("over", ""))
     draft = form.get("draft") or form.get("post_id") or copy_id  # Forms of 1.3.0 sent no `draft`.
     copy = Copy("", 0, "")
@@ -135,7 +135,7 @@ def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
 
 @views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
-    """Store the text of a form, if it sends any; answer with new tokens and the state of its post and its draft."""
+    """Store the text of a form, if it sends any; return new tokens, and the state of its post and its draft."""
     sent = as_sent(copy_id, {name: g.form.get(name, "") for name in (*FORM_FIELDS, "base")})
     copy = sent.copy
     if not copy.id:
@@ -157,7 +157,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
 
 
 def news_of(post_id: int | None) -> dict[str, str]:
-    """Return the state of a post, and the slug and address that saving its form would give it."""
+    """Return the state of a post, and the slug and URL that saving its form would give it."""
     post, news, url_of = NEW, {}, request.service.config.url_on_site
     if post_id:
         try:

@@ -109,7 +109,7 @@ def delete_proposal(request: Request, post: posts.PostRef, proposal: int) -> Res
 def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Apply a proposal to its post.
 
-    If a field that the proposal changes was changed in the meantime, the answer is 412, unless `force` is `true`.
+    If a field that the proposal changes was changed in the meantime, the response is 412, unless `force` is `true`.
     """
     apply = partial(proposals.apply, force=request.query.get("force", False))
     check = precondition(request, "; the ETag must be the post's, not the proposal's")
@@ -120,16 +120,16 @@ def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Resp
 
 @views.app_errorhandler(proposals.ChangedSince)
 def changed_since(error: proposals.ChangedSince) -> Response:
-    """Answer 412 with the names of the fields that have changed."""
+    """Return a 412 with the names of the fields that have changed."""
     return error_response(exceptions.PreconditionFailed(str(error)))
 
 
 def answer(request: Request, proposal: proposals.StoredProposal, **options: Any) -> Response:
-    """Answer with a proposal and its entity tag."""
+    """Return a proposal and its entity tag."""
     return tagged_response(request, proposal.document + b"\n", proposal.etag, **options)
 
 
 def listed(request: Request, post: posts.PostRef | None = None) -> Response:
-    """Answer with a page of the proposals for one post or all posts."""
+    """Return a page of the proposals for one post or all posts."""
     page = proposals.page(request.database, post, **request.query)
     return list_response(request, b"[%b]\n" % b",".join(page.items), page.next)

@@ -25,14 +25,14 @@ from blogapi.wings.images.storage import IMAGE_ID
 from blogapi.wings.transfer.fetch import deadline
 from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
 
-MAX_JSON_BYTES = 12 * 1024**2  # limit for a response; a page ends after the post that exceeds 4 MiB
+MAX_JSON_BYTES = 12 * 1024**2  # maximum size of a response; a page ends after the post that exceeds 4 MiB
 MAX_SECONDS = 900  # time limit for a request, enough for 12 MiB on a slow connection
-MAX_ATTEMPTS = 6  # attempts for a request that gets no answer or a 5xx; the last is 31 s after the first
+MAX_ATTEMPTS = 6  # attempts for a request that gets no response or a 5xx; the last is 31 s after the first
 MAX_WAIT = 3600  # limit in seconds for all waits of a request, such as those at the rate limit
 MAX_REASON = 500  # limit in characters for a message from the service
 OF_ONE_POST = (400, 403, 412, 413, 415)  # statuses that concern one post; other posts can still be sent
 HEADER_NUMBER = re.compile("[0-9]{1,9}")
-MAX_PAGE, MAX_POSTS = 1000, 200_000  # limits for the posts or images on a page, and in a list
+MAX_PAGE, MAX_POSTS = 1000, 200_000  # maximum number of posts or images on a page, and in a list
 MAX_JSON_VALUES, MAX_JSON_DEPTH = 600 * MAX_PAGE, 32  # params alone may have 500 values
 FEW_ON_PAGE = 100  # count a page as at least this many items, so that a list of tiny pages also reaches its limit
 MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post that are read at most, and that a service keeps
@@ -68,7 +68,7 @@ class ApiResponse(NamedTuple):
 
 
 def fingerprint(post: Post) -> str:
-    """Return a digest of a post's fields, regardless of line endings and image hosts. Scheduled counts as published."""
+    """Return a digest of a post's fields that ignores line endings and image hosts. Scheduled equals published."""
     fields = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
     fields["content"] = fields["content"].replace("\r\n", "\n")
     fields["status"] = "published" if fields["status"] == "scheduled" else fields["status"]
@@ -113,7 +113,7 @@ class Remote:
         if address.startswith("http:") and not is_loopback(address):
             say(f"{address} is not encrypted: others on the network can read the key")
         self.address, self.say, self.sleep = address, say, sleep
-        self.now = 0.0  # Unix time by the clock of the service; 0 before its first answer
+        self.now = 0.0  # Unix time by the clock of the service; 0 before its first response
         self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "blogapi", "Accept-Encoding": "identity"}
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=10, read=30), retries=False)
         self.revisions = cache(self._revisions)
@@ -190,7 +190,7 @@ class Remote:
         return reason
 
     def _parsed(self, answer: ApiResponse, read: Callable[[Any], Any]) -> Any:
-        """Return what `read` returns for the JSON in a response. Raises RemoteError."""
+        """Parse the JSON in a response, and convert it with `read`. Raises RemoteError."""
         try:
             return read(json_in(answer))
         except (ValueError, KeyError, TypeError, OverflowError):
@@ -273,7 +273,7 @@ class Remote:
             raise RemoteError(f"{self.address} sent an invalid post: {error}"[:MAX_REASON]) from None
 
     def images(self) -> dict[str, str]:
-        """Return the addresses of all images, by id."""
+        """Return a dict that maps image ids to URLs."""
         return dict(map(self._image, self._pages("/v1/images")))
 
     def image(self, path: str) -> bytes | None:

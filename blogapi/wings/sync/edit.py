@@ -10,7 +10,7 @@ from blogapi.wings.markdown.files import MarkdownFile, block, render
 from blogapi.wings.markdown.front_matter import split
 from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
 
-MAX_DIFF_LINES = 5000  # limit for both texts together: comparing takes quadratic time
+MAX_DIFF_LINES = 5000  # maximum lines of both versions together: comparing takes quadratic time
 QUOTED_YAML = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+')"""
 # A line of YAML, and the comment at its end. The value is quoted text, a list or a mapping in brackets, or plain.
 COMMENTED = re.compile(
@@ -23,9 +23,9 @@ OPENED = re.compile(r"[^:]*:\s*(?:#.*)?")
 
 
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:
-    """Return a file with the content `new`. `old` is its current content, with the image addresses of the post.
+    """Return a file with `new` as its content. `old` is its current content, with the image URLs of the post.
 
-    Unchanged lines stay as they are in the file. In the other lines, `linked` replaces the addresses of images. Line
+    Unchanged lines stay as they are in the file. In the other lines, `linked` replaces the URLs of images. Line
     endings are kept.
     """
     content = split(data, skip_blank=True)[2]
@@ -44,9 +44,9 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 def with_fields(
     data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str]
 ) -> bytes:
-    """Return a file with its front matter edited to match a post. It has `fields` now; add those in `lacking`.
+    """Return a file with its front matter edited to match a post. The file has `fields` now; add those in `lacking`.
 
-    This is best-effort and may leave the file unchanged, so the caller must check the result.
+    Editing is best-effort and may leave the file unchanged, so the caller must check the result.
     """
     if not split(data, skip_blank=True)[0]:
         data = b"---\n---\n\n" + data

@@ -28,7 +28,7 @@ from blogapi.wings.transfer.sources import Sources
 CHANGING = "it is changing right now"
 MINE = ".mine.md"  # suffix of a file that a pull set aside
 GIT_FILE, OWN_FILE = ".gitignore", ".blogapiignore"
-MAX_IGNORE_BYTES = 64 * 1024  # limit for an ignore file
+MAX_IGNORE_BYTES = 64 * 1024  # maximum size of an ignore file
 # Words for a conflict, and for a copy, in the languages of the programs below
 CONFLICT = "[ck]onfli[ckt]|modstrid|конфликт|競合|冲突|衝突|충돌"
 COPY = "copy|copie|copia|cópia|kopie|kopia|kopi|копия|コピー|副本"
@@ -168,20 +168,20 @@ class WorkingFolder:
         self,
         folder: Folder,
         state: SyncState,
-        address: str,  # the address of the service
+        address: str,  # the URL of the service
         now: float,  # Unix time
         *,
         zone: tzinfo,  # time zone for times without an offset
         only: frozenset[str],  # the files to sync; empty means all
-        static: Path | None,  # the folder of images whose addresses begin with a slash
+        static: Path | None,  # the folder of images whose URLs begin with a slash
         with_git: bool,  # whether .gitignore counts
         publish: bool = False,  # whether to publish dated posts even if their program is unknown
     ):
         self.folder, self.state, self.only, self.static, self.now = folder, state, only, static, now
         self.top, self.exists, self.entries, self.dry_run = folder.path, folder.exists, state.entries, state.dry_run
-        # Until images are uploaded, their addresses begin with the service's address.
+        # Until images are uploaded, their URLs begin with the service's URL.
         self.images = LocalImages([self.top], address, static, is_stored=bool)
-        # A recorded file may have conflict markers in its text, which a pull wrote.
+        # A recorded file may have conflict markers in its content, which a pull wrote.
         check = partial(refuse_torn, {entry["sha256"] for entry in self.entries.values()})
         read = partial(Sources, [self.top], zone=zone, publish=publish, images=self.images, is_movable=True)
         ignored = Ignored(folder, with_git, self.entries)
@@ -191,7 +191,7 @@ class WorkingFolder:
 
     def _sort(self, posts: list[Checked]) -> None:
         """Sort the files that were read into posts, failures, and files that are left out."""
-        # The posts in readable files, by their paths below the folder
+        # path below the folder -> the post in this readable file
         self.items = {self._name_of(post.source): post for post in posts if isinstance(post, Item)}
         self.failures = [self._named(failure) for post in posts if isinstance(post, list) for failure in post]
         self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}

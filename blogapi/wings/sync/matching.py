@@ -12,7 +12,7 @@ from blogapi.wings.transfer.names import SpoolEntry, possible_slugs, with_distin
 
 MOVED = "{} is gone, and {} has its slug: if both are the same file, add `slug: {}` to it, else another"
 
-Posts = dict[tuple[str, str], Post]  # the posts of a service as they were listed, by identity
+Posts = dict[tuple[str, str], Post]  # identity -> post, as the service listed it
 
 
 def is_as_recorded(posts: Posts, entry: Entry) -> bool:
@@ -110,7 +110,7 @@ class Assignment:
         given_up = set()
         for name, entry in self.entries.items():
             if item := self.items.get(name):
-                slug = slug_in(item)  # `file_slug` was already taken, so it is no change.
+                slug = slug_in(item)  # `file_slug` is taken, so this is no change.
                 item.fields["slug"] = entry["slug"] if slug in ("", entry.get("file_slug")) else slug
                 given_up |= {entry["slug"]} - {item.fields["slug"]}
                 self.names.setdefault(item.fields["slug"], name)
@@ -183,7 +183,7 @@ class Ancestry:
 
     def __init__(self, entries: Collection[Entry], posts: Posts, remote: Remote, now: str):
         self.entries, self.posts, self.remote = entries, posts, remote
-        self._proofs: dict[str, str] = {}  # the latest `updated_at` of current entries, by `seen`
+        self._proofs: dict[str, str] = {}  # `seen` -> the latest `updated_at` of current entries
         for entry in filter(partial(is_as_recorded, posts), entries):
             self._add_proof(entry)
             entry["seen"] = now
@@ -218,7 +218,7 @@ class Ancestry:
 
     @cached_property
     def _may_be_restored(self) -> bool:
-        """Whether a restored backup may explain posts that are gone or older than recorded."""
+        """Whether a restored backup may explain posts that are gone, or have an earlier `updated_at` than recorded."""
         pairs = ((entry, self.posts.get(identity(entry))) for entry in self.entries)
         lost = (entry for entry, post in pairs if not post or post["updated_at"] < entry["updated_at"])
         return not all(map(self._is_proven, lost))

@@ -133,7 +133,7 @@ class Pull:
         return replace(item, fields=schema.load(item.fields | {"slug": slug}))
 
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
-        """Return a function that replaces image addresses with links to the image files that the post already uses."""
+        """Return a function that replaces image URLs with links to the image files that the post already uses."""
         folder, static = os.path.dirname(os.path.realpath(self.working.top / name)), self.working.static
         root = os.path.join(os.path.realpath(static), "") if static else "\0"
 
@@ -144,7 +144,7 @@ class Pull:
         return with_addresses({image.encode(): link_to(file).encode() for image, file in names})
 
     def _with_images(self, name: str, data: bytes) -> bytes:
-        """Fetch the images in a file, if requested, and make their addresses relative."""
+        """Fetch the images in a file, if requested, and make their URLs relative."""
         if not self.images or self.working.dry_run:
             return data
         above = "../" * name.count("/")

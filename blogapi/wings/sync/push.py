@@ -31,7 +31,7 @@ class Push:
     overwrite: bool = False  # also send files whose posts have changed
     recreate: bool = False  # create deleted posts again
     done: dict[str, Result | None] = field(default_factory=dict, init=False)  # None while a file waits for another
-    # The old and the temporary slugs of posts, by file
+    # file name -> the old and the temporary slug of its post
     parked: dict[str, tuple[str, str]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ class Push:
         return done if post else None
 
     def _upload_images(self, name: str, current: Post | None) -> dict[bytes, bytes]:
-        """Upload the images of a file; return their addresses, and new addresses of images that the service moved."""
+        """Upload the images of a file; return their URLs, and new URLs of images that the service moved."""
         files = self.working.image_names(self.items[name].images)
         addresses = {image: self._upload(image, file) for image, file in files.items()}
         for image in self.comparison.old_addresses(name, current) if current else ():
@@ -120,11 +120,11 @@ class Push:
 
     @cached_property
     def uploaded(self) -> dict[str, str]:
-        """The addresses of the images on the service, by id; fetched on first use."""
+        """A dict that maps ids of images on the service to URLs, fetched on first use."""
         return self.remote.images()
 
     def _upload(self, name: str, file: str) -> str:
-        """Upload the image in a file, unless the service has it under this name; return its address."""
+        """Upload the image in a file, unless the service has it under this name; return its URL."""
         image_id, _, extension = name.partition(".")
         if image_id not in self.uploaded:
             with open_below(file, self.working.images.roots) as opened:

@@ -20,7 +20,7 @@ from blogapi.wings.sync.client import MAX_POSTS, RemoteError
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder, reason_of
 
 STATE = ".blogapi.json"
-MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # limit for a state: two long lines for each post
+MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # maximum size of a state: two long lines for each post
 MAX_COPIES = 100  # keep at most this many copies of states in the user's state folder
 WAY_OUT = "delete it to compare all files with the posts"
 POST_FIELDS, FILE_FIELDS = (*STAYING, "etag", "fingerprint", "images"), ("sha256", "file_slug")
@@ -53,7 +53,7 @@ def identity(post: Entry) -> tuple[str, str]:
 
 
 class SyncState:
-    """The entries of a folder, by file name. A change only appends a line, however many entries there are.
+    """A mapping of file names to entries. A change only appends a line, however many entries there are.
 
     A state is valid only where it was written, because a sync program or a backup can separate it from its files. The
     user's state folder has a copy of the state last written here, and `agree` compares the two. A state in a file other
@@ -119,7 +119,7 @@ class SyncState:
 
     def _believed(self, name: str, there: Entry, here: Entry | None, digest: str) -> Entry | None:
         """Return the entry to use for a file: the folder's, the one last written here, or None if both are doubtful."""
-        if not self.is_foreign:  # If git reverted file and state, nothing shows which text to keep.
+        if not self.is_foreign:  # If git reverted file and state, nothing shows which version to keep.
             is_reverted = here and here["updated_at"] > there["updated_at"] and digest == there["sha256"]
             return None if is_reverted else there
         if here and digest == here["sha256"] != there["sha256"]:

@@ -53,7 +53,7 @@ class TagChangeSchema(InputSchema):
 def list_tags(request: Request) -> Response:
     """List tags by name, with the number of posts that have each tag.
 
-    A page has at most `limit` tags. `Link` contains the address of the next page.
+    A page has at most `limit` tags. `Link` contains the URL of the next page.
     """
     query = scoped_query(request)
     page = Page([], None) if query is None else request.database.read_in_thread(request.client, tags.page, **query)
@@ -95,5 +95,5 @@ def delete_tag(request: Request, tag: str) -> Response:
 
 @views.errorhandler(DoesNotExist)
 def tag_not_found(error: DoesNotExist) -> Response:
-    """Answer 404, and say how to encode a tag in a path."""
+    """Return a 404 that says how to encode a tag in a path."""
     return error_response(NotFound(f"{error}; in a path, write # in its name as %23, ? as %3F, and / as %2F"))

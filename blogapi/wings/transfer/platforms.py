@@ -21,8 +21,8 @@ from blogapi.wings.transfer.feeds import read_json_feed
 from blogapi.wings.transfer.folder import load_json, open_below, real_folders
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
-MAX_EXPORT_BYTES = 128 * 1024 * 1024  # limit for a Ghost export, which is parsed as a whole
-SITE = "__GHOST_URL__"  # Ghost's placeholder for the address of the site
+MAX_EXPORT_BYTES = 128 * 1024 * 1024  # maximum size of a Ghost export, which is parsed as a whole
+SITE = "__GHOST_URL__"  # Ghost's placeholder for the URL of the site
 COVER_NAMES = ("feature_image_alt", "feature_image_caption")
 # Values that only a site's templates use
 TEMPLATE_NAMES = ("canonical_url", "meta_title", "meta_description", "visibility", *COVER_NAMES)
@@ -30,7 +30,7 @@ TEMPLATE_NAMES = ("canonical_url", "meta_title", "meta_description", "visibility
 TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
 
 Row = dict[str, Any]
-Names = dict[Any, list[str]]  # names of tags or authors, by the id of the post
+Names = dict[Any, list[str]]  # post id -> names of its tags or authors
 
 
 def read_ghost(path: Path) -> Iterator[ExportedPost | LeftOut]:
@@ -126,7 +126,7 @@ def _fields(row: Row, tags: Names) -> dict[str, Any]:
 
 
 def _markdown_card(mobiledoc: str) -> str:
-    """Return the Markdown in a post of Ghost 1 or 2."""
+    """Return the Markdown in a Ghost 1 or 2 post, which is in the cards of its mobiledoc JSON."""
     cards = load_json(mobiledoc or "{}").get("cards", [])
     texts = [card[1].get("markdown", "") for card in cards if card[0] in ("card-markdown", "markdown")]
     return "\n\n".join(filter(None, texts))
