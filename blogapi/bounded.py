@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-MAX_DIGITS = 100  # limit for a number in JSON, because parsing an integer takes quadratic time
-MAX_NAME_PARTS = 16  # limit for the parts of a dotted name in TOML, because tomllib takes quadratic time
+MAX_DIGITS = 100  # maximum digits of a number in JSON, because parsing an integer takes quadratic time
+MAX_NAME_PARTS = 16  # maximum parts of a dotted name in TOML, because tomllib takes quadratic time
 NOT_STRUCTURE = bytes({*range(256)} - {*b'[{]},"'})
 
-# Strings and comments in TOML. To take linear time, the pattern ends an unclosed string with its line or with the text.
+# Strings and comments in TOML. To take linear time, the pattern ends an unclosed string with its line or with the file.
 TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
 TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
 LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_NAME_PARTS}}}')
@@ -23,7 +23,7 @@ YamlLoader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class OutOfBounds(ValueError):
-    """A text exceeds a limit, which the message states. `line` is the number of the line, from 1."""
+    """A string exceeds a limit, which the message states. `line` is the number of the line, from 1."""
 
     def __init__(self, bound: str, line: int = 1):
         super().__init__(bound)
@@ -40,7 +40,7 @@ def check_json(data: bytes, max_values: int, max_depth: int) -> None:
 
 
 def check_number(text: str) -> str:
-    """Return the text of a number. Raises OutOfBounds if it has too many digits."""
+    """Return a number unchanged. Raises OutOfBounds if it has too many digits."""
     if len(text) > MAX_DIGITS:
         raise OutOfBounds(f"must have numbers of at most {MAX_DIGITS} digits")
     return text
@@ -56,14 +56,14 @@ def check_toml(text: str, max_values: int, max_depth: int) -> None:
 
 
 def _check_structure(structure: bytes, max_values: int, max_depth: int) -> None:
-    """Check the bounds of JSON or TOML without its strings. Raises OutOfBounds."""
+    """Check the number and depth of values in JSON or TOML without its strings. Raises OutOfBounds."""
     brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # The rest would exceed the limit.
     depth = max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0)
     _check(sum(map(structure.count, (b"[", b"{", b","))), max_values, depth, max_depth)
 
 
 def yaml_events(text: str, max_events: int, max_depth: int) -> Iterator[yaml.Event]:
-    """Yield the parser's events for YAML. Raises OutOfBounds, yaml.YAMLError."""
+    """Yield the parser's events for YAML. Raises OutOfBounds or yaml.YAMLError."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, YamlLoader), 1):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -19,7 +19,7 @@ Id = TypeVar("Id", bound=int | str)
 
 
 class Cursor(NamedTuple, Generic[Id]):
-    """A position in a sorted list: the time of an item (in a list by relevance, "title" or "text") and its id."""
+    """A position in a sorted list: an item's time (in a list sorted by relevance, "title" or "text") and id."""
 
     key: str
     id: Id
@@ -112,7 +112,7 @@ def bounded(query: Select, *after: str, key: str = "id") -> Select:
     """Limit a PostgreSQL query to the posts that fit on a page, plus one, because psycopg holds all rows in memory.
 
     `key` is the column before the document, and `after` lists the columns after it. The limit costs little, because
-    PostgreSQL knows the size of a text without reading it.
+    PostgreSQL can tell the size of a string without reading it.
     """
     rows = query.alias("rows")
     size = fn.SUM(fn.OCTET_LENGTH(rows.c.document))

@@ -1,4 +1,4 @@
-"""Characters that a text may contain, and characters that are visible."""
+"""Characters that a string may contain, and characters that are visible."""
 
 import re
 import unicodedata

@@ -26,9 +26,9 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Una
 
 MAX_PREPARED = 500  # a connection with more prepared statements is closed instead of being returned to the pool
 CONNECTION_SECONDS = 2.0  # longest wait for a place in the pool
-LOOK_UP_SECONDS = 5.0  # if the response to a COMMIT was lost, time limit for finding out whether it succeeded
+LOOK_UP_SECONDS = 5.0  # time limit on finding out whether a COMMIT succeeded whose response was lost
 STATUS_POLL_SECONDS = 0.05
-STATEMENT_TIMEOUT_SECONDS = 2.2  # time limit for a query, because other requests may be waiting for its connection
+STATEMENT_TIMEOUT_SECONDS = 2.2  # time limit on a query, because other requests may be waiting for its connection
 LOCK_TIMEOUT_SECONDS = 2.0  # longest wait for the writer's lock
 DEFAULTS = {  # libpq parameters, which the URL in BLOGAPI_DATABASE can override
     "application_name": "blogapi",
@@ -81,7 +81,7 @@ class NoRow(Unavailable):
 
 
 def numbered(statement: Statement) -> str:
-    """Return the text of a statement with numbered parameters ($1, $2 and so on)."""
+    """Return a statement's SQL with numbered parameters ($1, $2 and so on)."""
     names = statement.names
     if names is None:
         numbers = count(1)
@@ -108,7 +108,7 @@ class PostgresConnection(psycopg.Connection):
         # Use one type for integers of all sizes. Otherwise, a statement would be prepared again for each size.
         self.adapters.register_dumper(int, Int8Dumper)
         self._adapter = Transformer(self.adapters)
-        # Maps the text and the parameter types of each prepared statement to its name
+        # Maps the SQL and the parameter types of each prepared statement to its name
         self.prepared: dict[tuple[str, tuple], bytes] = {}
         self._new_names = map(b"%d".__mod__, count())
 
@@ -213,7 +213,7 @@ class Connections:
         self._settings = SETTINGS if is_limited else f"{SETTINGS}; SET statement_timeout = 0"
 
     def connect(self) -> PostgresConnection:
-        """Open a connection. This uses a thread, because resolving a host name blocks. Raises Unavailable."""
+        """Open a connection in a thread, because resolving a host name blocks. Raises Unavailable."""
         try:
             connection = self._loop.run_in_thread(self._open)
         except (psycopg.Error, OSError, UnicodeError) as error:

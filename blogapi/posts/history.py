@@ -75,7 +75,7 @@ def clear(tx: Transaction) -> int:
 def _delete_some(tx: Transaction, condition: Expression) -> int:
     """Delete a batch of versions; return the number deleted.
 
-    This stops after PRUNING_SECONDS, because a version can be megabytes long.
+    Pruning stops after PRUNING_SECONDS, because a version can be megabytes long.
     """
     some = Revision.select(Revision.post_id, Revision.version).where(condition).limit(PRUNED_REVISIONS)
     until, count = time.monotonic() + PRUNING_SECONDS, 0

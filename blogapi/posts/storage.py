@@ -64,7 +64,7 @@ def id_of(reader: Reader, ref: PostRef) -> int:
 
 
 def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
-    """Return a post for a write, after publishing it if it is due. Raises DoesNotExist, Damaged."""
+    """Return a post for a write, after publishing it if it is due. Raises DoesNotExist, or Damaged if it is corrupt."""
     post_id, version, is_due, document = _row(tx, TO_CHANGE, ref, now=tx.now)
     check_size(tx, document or b"")  # The document is None if it is damaged.
     return StoredPost(post_id, publish(tx, post_id, document) if is_due else documents.intact(document), version)
@@ -148,7 +148,7 @@ def change(
     *,
     allow_future_draft: bool = False,
 ) -> bytes:
-    """Change a post; return its document. Raises DoesNotExist, Rejected.
+    """Change a post; return its document. Raises DoesNotExist, or Rejected if the change is not possible.
 
     `changes` contains fields as for `add`. In addition, None clears a field, and params can be a MergePatch.
     """
@@ -292,7 +292,7 @@ def has_due(reader: Reader) -> bool:
 
 
 def publish_due(tx: Transaction) -> dict[int, bool]:
-    """Publish a batch of due posts; return whether each was published, by id.
+    """Publish a batch of due posts; return a dict that maps each id to whether the post was published.
 
     A damaged post is not published. Its publication time is removed, because it would otherwise block later posts.
     """

@@ -44,7 +44,7 @@ class FileDatabase(SqliteDatabase):
 class Sqlite(Engine):
     """A database file with one persistent connection, or with one per thread if requests run in threads.
 
-    SQLite waits for a lock for at most `wait_seconds`, because such a wait blocks the whole process. The caller of
+    SQLite waits for a lock for at most `wait_seconds`, because waiting blocks the whole process. The caller of
     `begin` must retry.
     """
 

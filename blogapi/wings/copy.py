@@ -32,7 +32,7 @@ OLD_WEBHOOKS = """(
 
 
 def backup(engine: Engine, path: Path) -> None:
-    """Write a consistent copy of a database to a SQLite file. Raises Unavailable, OSError."""
+    """Write a consistent copy of a database to a SQLite file. Raises Unavailable or OSError."""
     if isinstance(engine, Sqlite):
         write_backup(engine.path, path)
     else:
@@ -40,7 +40,7 @@ def backup(engine: Engine, path: Path) -> None:
 
 
 def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count: rows) -> None:
-    """Copy a snapshot of a database to an empty one, either completely or not at all. Raises Unavailable, OSError."""
+    """Copy a snapshot of a database to an empty one, either completely or not at all. Raises Unavailable or OSError."""
     with snapshot(source) as contents, filling(target) as filled:
         version, stored_tables = contents.version(), contents.tables()  # An older database has fewer tables.
         if not version:
@@ -79,7 +79,7 @@ def snapshot(engine: Any) -> AbstractContextManager[Contents]:
 
 
 def filling(engine: Any) -> AbstractContextManager[Contents]:
-    """Set up the tables in an empty database, and open it for writing. Raises Unavailable, OSError."""
+    """Set up the tables in an empty database, and open it for writing. Raises Unavailable or OSError."""
     return fill_file(engine.path) if isinstance(engine, Sqlite) else engine.filling()
 
 
@@ -105,7 +105,7 @@ def read_file(path: Path, statement: str = "") -> Iterator[SqliteContents]:
 
 @contextmanager
 def fill_file(path: Path) -> Iterator[SqliteContents]:
-    """Create a SQLite database with its tables, and open it for writing. Raises Unavailable, OSError."""
+    """Create a SQLite database with its tables, and open it for writing. Raises Unavailable or OSError."""
     try:
         with new_file(path) as part, connect(part) as contents:
             contents.execute("PRAGMA journal_mode = off")  # safe, because an interrupted copy is deleted
@@ -135,7 +135,7 @@ def write_backup(file: Path, path: Path) -> None:
 def new_file(path: Path) -> Iterator[str]:
     """Yield the name of an empty file. After the `with` block, check the database in the file and rename it to `path`.
 
-    `path` is therefore never incomplete or overwritten. Raises FileExistsError, OSError, sqlite3.Error, Unavailable.
+    `path` is therefore never incomplete or overwritten. Raises OSError, sqlite3.Error or Unavailable.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))

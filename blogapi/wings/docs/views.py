@@ -37,7 +37,7 @@ views = Blueprint("docs", __name__)
 @views.get("/")
 @for_strangers
 def index() -> Response:
-    """Redirect browsers to the reference page. For other clients, list the addresses of the service."""
+    """Redirect browsers to the reference page. For other clients, list the URLs of the service."""
     if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
         addresses = {name: request.address(path) for name, path in ADDRESSES.items()}
         return json_response(request, addresses, vary="Accept", cache_control="no-cache")
@@ -72,7 +72,7 @@ def docs() -> Response:
 @views.get("/docs/")
 @for_strangers
 def docs_with_slash() -> Response:
-    """Redirect to /docs, because the relative addresses in the page only work there."""
+    """Redirect to /docs, because the relative URLs in the page only work there."""
     return redirect(request.address("/docs"))
 
 

@@ -67,13 +67,13 @@ def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cur
 
 
 def find(reader: Reader, ref: PostRef, version: int) -> bytes:
-    """Return the document of a revision of a post. Raises DoesNotExist, Damaged."""
+    """Return the document of a revision of a post. Raises DoesNotExist, or Damaged if it is corrupt."""
     of_post = Revision.post_id == posts.id_of(reader, ref)
     return _find(reader, of_post & (Revision.version == version) & (Revision.state == "replaced"), "revision")
 
 
 def find_in_trash(reader: Reader, post_id: int) -> bytes:
-    """Return the document of a post in the trash. Raises DoesNotExist, Damaged."""
+    """Return the document of a post in the trash. Raises DoesNotExist, or Damaged if it is corrupt."""
     return _find(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
 
 
@@ -89,7 +89,7 @@ def find_deleted(reader: Reader, slug: str) -> int:
 
 
 def find_version(reader: Reader, post_id: int, version: int) -> bytes:
-    """Return the document of a past version, whatever its state. Raises DoesNotExist, Damaged."""
+    """Return the document of a past version, whatever its state. Raises DoesNotExist, or Damaged if it is corrupt."""
     return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "version")
 
 

@@ -55,12 +55,12 @@ class StoredImage(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A use of an image: in a post, a revision, a post in the trash, a proposal or unsaved text."""
+    """A use of an image: in a post, a revision, a post in the trash, a proposal or an unsaved draft."""
 
-    kind: str  # "post", "proposed", or the `state` of a revision or of unsaved text
-    post_id: int | None  # None for the unsaved text of a new post
-    version: int = 0  # of a revision or a post in the trash
-    slug: str = ""  # of a post
+    kind: str  # "post", "proposed", or the `state` of a revision or of an unsaved draft
+    post_id: int | None  # None for the unsaved draft of a new post
+    version: int = 0  # version number of a revision or of a post in the trash
+    slug: str = ""  # the post's slug, if the use is in a post
 
     def __str__(self) -> str:
         if self.kind == "post":
@@ -145,7 +145,7 @@ PIECE = Compiled(
 
 
 def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
-    """Return the image in a file, and the pieces of the file to store. Raises InvalidImage, UnsupportedImage."""
+    """Return the image in a file, and the pieces of the file to store. Raises the same exceptions as `read_image`."""
     image, digest, size = read_image(file), hashlib.sha256(), 0
     for part in image.parts(PART_BYTES):
         digest.update(part)
@@ -227,7 +227,7 @@ REMEMBER = Compiled("INSERT INTO fetched_image VALUES (:url, :id) ON CONFLICT (u
 
 
 def uses_of(reader: Reader, image_id: str) -> list[Use]:
-    """Return up to MAX_USES uses of an image in posts, revisions, the trash, proposals and unsaved text."""
+    """Return up to MAX_USES uses of an image in posts, revisions, the trash, proposals and unsaved drafts."""
     return _find_uses(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, WAITING_THAT_SHOW)
 
 
@@ -244,7 +244,7 @@ def refuse_used(uses: Iterable[Use]) -> None:
 
 
 def _uses_query(query: str) -> Compiled:
-    """Compile a query, replacing {shows} with the condition that `document` contains the image's address."""
+    """Compile a query, replacing {shows} with the condition that `document` contains the image's URL."""
     sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
     return Compiled(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
 
@@ -267,7 +267,7 @@ WAITING_THAT_SHOW = _uses_query(
 
 
 def used_ids(reader: Reader) -> set[str]:
-    """Return the ids of all images in posts, revisions, the trash, proposals and unsaved text. Raises Damaged."""
+    """Return the ids of all images in posts, revisions, the trash, proposals and unsaved drafts. Raises Damaged."""
     image_ids: set[str] = set()
     for column in (Post.document, Revision.document, Proposal.document, DraftCopy.fields):
         for (text,) in reader.rows(column.model.select(AsBytes(column))):

@@ -23,7 +23,7 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import StoredImage
 
-FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # limits for a form: bytes without the file, and number of parts
+FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # limits on a form: bytes without the file, and number of parts
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 MISSING = "file: missing; the form must have a part with this name, as curl -F file=@loaf.jpg sends it"
@@ -162,7 +162,7 @@ def new_file(request: Request, opened: ExitStack) -> BinaryIO:
 
 @disk_errors()
 def save(piece: bytes, target: BinaryIO) -> None:
-    """Append a piece to a file. Raises RequestEntityTooLarge, Unavailable."""
+    """Append a piece to a file. Raises RequestEntityTooLarge if the file gets too large, or Unavailable."""
     if target.tell() + len(piece) > MAX_IMAGE_BYTES:
         raise exceptions.RequestEntityTooLarge(TOO_LARGE)
     if target.write(piece) != len(piece):

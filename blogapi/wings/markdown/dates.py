@@ -94,7 +94,7 @@ def datetime_of(text: str, zone: tzinfo = UTC) -> datetime:
 
 
 def looks_like_date(text: str) -> bool:
-    """Return whether a text begins with a date, possibly an invalid one such as 2026-99-99."""
+    """Return whether a string begins with a date, possibly an invalid one such as 2026-99-99."""
     return any(form.match(text) for form in (YEAR_FIRST, MONTH_NAMED, NUMBERS_ONLY, COMPACT, CHINESE))
 
 

@@ -19,7 +19,7 @@ STATUS_WORDS = {
     **{"future": "scheduled", "pending": "draft", "private": "draft", "trash": "trash"},
     **{status: status for status in STATUSES},
 }
-ADDRESS_NAMES = ("url", "src", "image", "path")  # keys for an image's address if the image is a mapping
+ADDRESS_NAMES = ("url", "src", "image", "path")  # keys for an image's URL if the image is a mapping
 TAG_NAMES = ("name", "title", "label", "slug")  # keys for a tag's name if the tag is a mapping
 LINKED_TAG = re.compile(r"#(?=\D)(.+)|\[\[(.+)\]\]")
 IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")  # Bear writes a list as a string in brackets.
@@ -79,7 +79,7 @@ def read_fields(
         field, value = _read_field(name, values[name], lines[name], program, zone)
         size = len(values[name]) if field == "cover_image" and isinstance(values[name], dict | list) else 0
         if size > 1 or (field == "cover_image" and values[name] and not value and program):
-            others[name] = values[name]  # The field holds only one address.
+            others[name] = values[name]  # The field holds only one URL.
         if not value and name != "former_slugs":  # An empty list clears the former slugs.
             continue
         source = sources.setdefault(field, name)

@@ -19,7 +19,7 @@ from blogapi.wings.markdown.public import hides
 MAX_FILE_BYTES = 4 * 1024 * 1024  # maximum size of an imported file; exported files are always smaller
 CACHED_CHARACTERS = 1024  # longer front matter is not cached
 FRONT_MATTER_LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # an opening line with a language: ---json
-PARSERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # by delimiter
+PARSERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # delimiter -> parser
 TITLE_HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # fields written without quotes
@@ -41,7 +41,7 @@ class MarkdownFile(NamedTuple):
     others: Mapping[str, Any] = {}  # values that belong to no field, before conversion; `params` also contains them
     values: Mapping[str, Any] = {}  # all values in the front matter, before conversion
     sources: Mapping[str, str] = {}  # the name that the file uses for each field
-    lines: Mapping[str, int] = {}  # line numbers by name
+    lines: Mapping[str, int] = {}  # name -> line number
     content_line: int = 0  # the line where the content begins; 0 if the post is from an export
     program: Program = ANY  # the program that wrote the file
     is_exported: bool = False  # whether the file contains EXPORTED_NAMES; its path then adds nothing to the post

@@ -143,7 +143,7 @@ class YamlReader:
     def __init__(self, text: str):
         self.breaks = [match.start() for match in re.finditer("\n", text)]
         self.next = yaml_events(text, MAX_VALUES, MAX_DEPTH).__next__
-        self.lines: dict[str, int] = {}  # line numbers by name
+        self.lines: dict[str, int] = {}  # name -> line number
 
     def line(self, mark: Any) -> int:
         """Return a mark's line number. The parser's own also counts characters other than LF as line breaks."""

@@ -9,7 +9,7 @@ from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import MAX_DEPTH, MAX_FRONT_MATTER_BYTES, MAX_VALUES, MarkdownError, Plain
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
-# Patterns by a program's `header_form`. The group `title` is text above the headers that stays in the content.
+# a program's `header_form` -> pattern. The group `title` is text above the headers that stays in the content.
 HEADER_FORMS = {
     "..": re.compile(rf"(?:<!--\s*\n)?(?P<headers>(?:\.\. {HEADER_NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
     "::": re.compile(rf"(?P<headers>(?:(?:- |  )?{HEADER_NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
@@ -124,7 +124,7 @@ def read_headers(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _end_of_json(text: str) -> int:
-    """Return the position where the JSON object at the start of a text ends. Raises MarkdownError if it never does."""
+    """Return the position where the JSON object at the start of a string ends. Raises MarkdownError if it has no end."""
     without_text = JSON_STRING.sub(lambda match: " " * len(match[0]), text)
     depth = 0
     for match in re.finditer(r"[\[{\]}]", without_text):

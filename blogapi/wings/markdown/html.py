@@ -27,7 +27,7 @@ KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
 # Ghost's raw HTML cards
 HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)
 MAX_HTML = 4_000_000  # characters
-MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # limits for HTML in a request, whose conversion takes up to 0.3 s
+MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # limits on HTML in a request, whose conversion takes up to 0.3 s
 MAX_ELEMENTS = 4_000_000  # at this limit, parsing takes five seconds and a few hundred MB
 MAX_GROWTH = 4  # the Markdown can be this many times as long as the HTML, plus 100 characters for a small table
 # Tags that an HTML5 parser reopens in every paragraph until they are closed, up to three with the same name and
@@ -37,7 +37,7 @@ REOPENED = re.compile(
     r"(?:(?:\s+[\w:-]+(?:=(?:\"[^\"<>]*\"|'[^'<>]*'|[\w#.:;/%-]+))?)*\s*/?(?P<simple>>))?",
     re.IGNORECASE,
 )
-# Characters that an address in Markdown must not contain
+# Characters that a URL in Markdown must not contain
 ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in "\t\n\r ()<>"})
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -193,7 +193,7 @@ class Preparation:
         return re.sub(r"[\[\]]", r"\\\g<0>", text) if is_link else text
 
     def keep(self, text: str) -> str:
-        """Store a text, and return a placeholder for it."""
+        """Store a string, and return a placeholder for it."""
         self.texts.append(text)
         return f"{self.name}{len(self.texts) - 1}x"
 

@@ -33,8 +33,8 @@ OTHER_NAMES = {
 }
 NAMES_OF_FIELDS = {name: (name, *OTHER_NAMES.get(name, ())) for name in WRITTEN if name != "id"}
 IMPORTED = ("tag",)
-PERMALINK_NAMES = ("permalink", "path", "url")  # names for a post's address
-ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # names for a post's former addresses
+PERMALINK_NAMES = ("permalink", "path", "url")  # names for a post's URL
+ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # names for a post's former URLs
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,8 @@ class Program:
     index_names: tuple[str, ...] = ("index",)  # files whose posts are named after their folder
     names_have_tags: bool = False  # whether a file named `[bread] name.md` has the tag bread, as in Blot
     titles_from_names: bool = False  # whether the file name is the title of a post without one
-    permalink_pattern: str = ""  # default pattern for the addresses of posts
-    permalink_styles: dict[str, str] = field(default_factory=dict)  # patterns that a configuration can refer to by name
+    permalink_pattern: str = ""  # default pattern for the URLs of posts
+    permalink_styles: dict[str, str] = field(default_factory=dict)  # name in a configuration -> pattern
     data_files: tuple[str, ...] = ()  # files with values for all posts in a folder; {} stands for the folder's name
     post_data_files: tuple[str, ...] = ()  # files with values for one post; {} stands for the post's file name
     has_asset_folders: bool = False  # whether a folder named after a post contains its images

@@ -22,7 +22,7 @@ from blogapi.wings.images.uploads import FileForm, Upload
 
 URLENCODED = "application/x-www-form-urlencoded"
 TYPES = URLENCODED, FORM, JSON
-MAX_STRANGER_BYTES = 1024 * 1024  # for a form whose key has not been checked yet
+MAX_STRANGER_BYTES = 1024 * 1024  # for a form whose key has not been checked
 MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # for a form, not counting its files
 MAX_FIELDS = 200  # per form
 MAX_TOKEN_BYTES = 200  # for an `access_token`; longer than any percent-encoded key

@@ -102,7 +102,7 @@ def categories(request: Request) -> Fields:
 
 
 def tags_with(reader: Reader, text: str, status: str | None, after: str | None, count: int) -> list[str]:
-    """Return up to `count` tags after `after` whose folded name contains `text`. This may read all tags."""
+    """Return up to `count` tags after `after` whose folded name contains `text`. The query may read all tags."""
     names: list[str] = []
     while after is not None and len(names) < count:
         page = tags.page(reader, MAX_TAGS, after, status)

@@ -33,7 +33,7 @@ from blogapi.wings.search import index
 OTHER_METHODS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
 ACTIONS = ("update", "delete", "undelete")
 new_post, change_of_post = PostInputSchema(), PostChangeSchema(partial=True)
-# Micropub's status and error code, by the status of the same error in /v1. A missing post is an invalid request.
+# status of an error in /v1 -> status and error code in Micropub. A missing post is an invalid request.
 ERRORS = {401: (401, "unauthorized"), 403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
 ERRORS |= {429: (429, "too_many_requests"), 500: (500, "server_error"), 503: (503, "temporarily_unavailable")}
 

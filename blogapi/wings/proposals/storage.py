@@ -36,7 +36,7 @@ class ChangedSince(Exception):
 
 
 class StoredProposal(NamedTuple):
-    """A stored proposal. Its document is the JSON that the API sends."""
+    """A stored proposal. The document is the JSON that the API sends."""
 
     id: int
     post_id: int
@@ -101,7 +101,7 @@ def posts_with_proposals(reader: Reader) -> set[int]:
 
 
 def find(reader: Reader, ref: PostRef, proposal_id: int) -> StoredProposal:
-    """Return a proposal for a post. Raises DoesNotExist, Damaged."""
+    """Return a proposal for a post. Raises DoesNotExist, or Damaged if it is corrupt."""
     query = _of_present.select(*_columns).where(_is(posts.id_of(reader, ref), proposal_id))
     return _stored(reader.get("proposal", query))
 
@@ -124,7 +124,7 @@ def _is(post_id: int, proposal_id: int) -> Expression:
 def add(
     tx: Transaction, ref: PostRef, fields: Fields, author: Author, check: Check = no_check
 ) -> tuple[StoredProposal, bool]:
-    """Propose a change to a post; return the proposal, and whether it is new. Raises DoesNotExist, Rejected.
+    """Propose a change to a post; return the proposal, and whether it is new. Raises DoesNotExist or Rejected.
 
     `fields` are the same as for `posts.change`. Proposing the same change again only updates the base of the existing
     proposal to the current post.
@@ -231,7 +231,7 @@ def refuse(tx: Transaction, post_id: int, proposal_id: int) -> None:
 
 
 def restore(tx: Transaction, post_id: int, proposal_id: int) -> None:
-    """Undo the refusal of a proposal. Raises DoesNotExist, Rejected."""
+    """Undo the refusal of a proposal. Raises DoesNotExist, or Rejected if there is no room for it."""
     is_refused = _is(posts.id_of(tx, post_id), proposal_id) & ~_is_waiting
     _check_room(tx, post_id, *tx.get("proposal", Proposal.select(Proposal.bytes).where(is_refused)))
     tx.execute(Proposal.update(refused_at=None).where(is_refused))

@@ -110,7 +110,7 @@ class Order(NamedTuple):
 
 @cache
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Compiled:
-    """Return the query for a page. Its parameters are limit, key, id, after, max_read, and those for the words."""
+    """Return the query for a page. The parameters are limit, key, id, after, max_read, and those for the words."""
     lists = [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]
     if sort in ("published_at", "updated_at"):  # The owner's page searches by the latest change.
         # The conditions on the time alone let PostgreSQL use its index.
@@ -148,7 +148,7 @@ AFTER_QUICK_READ = Compiled(f"{MATCHES_BEFORE} 1 OFFSET :max_read")
 
 
 def _sqlite_query(order: Order) -> str:
-    """Return the query for the first matches. It finds their ids first, because SQLite would sort whole documents."""
+    """Return the query for the first matches, which finds ids first, because SQLite would sort whole documents."""
     ids = f"""
         SELECT id FROM ({MATCHES_BEFORE} :max_read) AS matches CROSS JOIN post USING (id)  -- keeps the order
         WHERE ({" OR ".join(order.lists)}) LIMIT :limit
@@ -242,5 +242,5 @@ def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
 
 
 def _spaced(text: str, is_prefix: bool) -> str:
-    """Put spaces around a phrase, as there are between the words of a text. A prefix gets no space at its end."""
+    """Put spaces around a phrase, as there are between the words in the index. A prefix gets no space at its end."""
     return f" {text}" if is_prefix else f" {text} "

@@ -1,4 +1,4 @@
-"""Split texts and searches into words.
+"""Split posts and searches into words.
 
 A word is a run of letters, digits and their marks. Case, diacritics and strokes through letters are ignored. A special
 letter matches the letters that people type instead (ae for æ). In scripts without spaces, every character is a word.
@@ -40,21 +40,21 @@ LONG_RUN = compiled(f"({SORTED}{{4}}){SORTED}+")
 # A ligature and its replacement. NFKD would convert the ligature to 18 characters, and take seconds for a million.
 LONGEST = "\ufdfa", "\u0635\u0644\u0649"
 MAX_WORD = 500  # maximum characters of a word, because PostgreSQL indexes only words of at most 2,046 bytes
-MAX_INDEXED = 100_000  # maximum characters of a post's content, and maximum words of a text
+MAX_INDEXED = 100_000  # maximum characters of a post's content, and maximum words of a string
 MAX_DECOMPOSED = 4 * MAX_INDEXED  # in characters; NFKD makes Hangul three times as long
-MAX_DIFFERENT = 8_000  # maximum distinct words of a text; replacing all of them takes 20 ms on SQLite
+MAX_DIFFERENT = 8_000  # maximum distinct words of a post; replacing all of them takes 20 ms on SQLite
 LARGE = 32 * 1024  # content longer than this is split into words before the transaction begins
 START = "§"  # precedes the first letter of a word, for searches such as f*; merging all words with f would take seconds
 TAG = "¶"  # precedes a whole tag in hexadecimal digits, for searches with `tag`
-BETWEEN = "·"  # stands between two texts, so that no phrase matches across them
+BETWEEN = "·"  # stands between two strings, so that no phrase matches across them
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
 
-# The words of a text
+# The words of a string
 
 
 def split(text: str) -> list[str]:
-    """Return the words of a text in their order."""
+    """Return the words of a string in their order."""
     if text.isascii():
         return text.encode().translate(ASCII_WORDS).decode().split()
     folded = _fold(text)
@@ -65,7 +65,7 @@ def split(text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """Return a text in lower case, without diacritics, and with special letters replaced."""
+    """Return a string in lower case, without diacritics, and with special letters replaced."""
     text = LONG_RUN.sub(r"\1", DIACRITICS.sub("", text.replace(*LONGEST)))
     decomposed = unicodedata.normalize("NFKD", text)[:MAX_DECOMPOSED]
     folded = DIACRITICS.sub("", decomposed).casefold()
@@ -83,7 +83,7 @@ class Phrase(NamedTuple):
 
 
 def phrases(q: str) -> Iterator[Phrase]:
-    """Yield the phrases in a search. A phrase is a text in quotes, or words without a space between them."""
+    """Yield the phrases in a search. A phrase is a string in quotes, or words without a space between them."""
     for quoted, run, star in PHRASE.findall(_fold(q)):
         if words := [word[:MAX_WORD] for word in WORD.findall(quoted or run)]:
             yield Phrase(" ".join(words), bool(star) and not UNSPACED_CHARACTER.match(words[-1]))
@@ -122,7 +122,7 @@ def tag_word(tag: str) -> str:
 
 
 def _indexed(text: str) -> str:
-    """Return the words of a text, and their first letters, as they are stored in the index."""
+    """Return the words of a string, and their first letters, as they are stored in the index."""
     words = [*split(text)[:MAX_INDEXED], BETWEEN]
     different = dict.fromkeys(words)
     if len(different) > MAX_DIFFERENT:

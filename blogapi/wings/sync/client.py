@@ -26,7 +26,7 @@ from blogapi.wings.transfer.fetch import deadline
 from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
 
 MAX_JSON_BYTES = 12 * 1024**2  # maximum size of a response; a page ends after the post that exceeds 4 MiB
-MAX_SECONDS = 900  # time limit for a request, enough for 12 MiB on a slow connection
+MAX_SECONDS = 900  # time limit on a request, enough for 12 MiB on a slow connection
 MAX_ATTEMPTS = 6  # attempts for a request that gets no response or a 5xx; the last is 31 s after the first
 MAX_WAIT = 3600  # limit in seconds for all waits of a request, such as those at the rate limit
 MAX_REASON = 500  # limit in characters for a message from the service

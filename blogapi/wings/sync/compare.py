@@ -87,7 +87,7 @@ def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | Non
 
 
 def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
-    """List the posts. If none of them is recorded, drop all entries if the folder `moves`, else raise RemoteError."""
+    """List the posts. If none of them is recorded, drop all entries if `moves` is true, else raise RemoteError."""
     posts = {identity(post): post for post in remote.posts()}
     if posts.keys().isdisjoint(map(identity, state.entries.values())):
         if moves:
@@ -228,7 +228,7 @@ class Comparison:
 
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
-    """Yield how a file and its post differ from the last version or each other. Raises RemoteError, NotSynced."""
+    """Yield how a file and its post differ from the last version or each other. Raises RemoteError or NotSynced."""
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
     there, base, here = remote.post(listed["id"]) if listed else None, None, None
     if entry and listed:

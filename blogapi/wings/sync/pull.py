@@ -126,7 +126,7 @@ class Pull:
         return None
 
     def _read(self, name: str, data: bytes) -> Item:
-        """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
+        """Return the post that a file would contain with these bytes. Raises MarkdownError or ValidationError."""
         item = self.working.sources.item_of(data, self.working.top / name, self.working.top)
         assert item  # No post has the status "trash".
         slug = valid_slug(item.fields["slug"])  # A copy of the folder without its state needs the slug.

@@ -71,7 +71,7 @@ def _fitting(params: dict[str, Any]) -> dict[str, Any]:
 
 
 NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # asks search engines to omit a post
-# Names of params that never become the text of a post
+# Names of params that never become the content of a post
 NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
 ADDRESS = re.compile(r"https?://[^\s<>]+")
 FOR_OTHERS = ("draft", "permalink")  # A flat export writes these to keep other programs from publishing a post.
@@ -198,7 +198,7 @@ def _is_date(name: str, value: Any) -> bool:
 
 
 def _dates_in_text(text: str) -> list[str]:
-    """Return the names in header-like lines with dates at the beginning of a text."""
+    """Return the names in header-like lines with dates at the beginning of a post."""
     lines = LIKE_HEADER.finditer(text[:MAX_HEADER_TEXT])
     names = [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
     return [*dict.fromkeys(names), *(["{post}"] if ABLOG.search(text[:MAX_HEADER_TEXT]) else [])]

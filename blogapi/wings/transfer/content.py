@@ -22,7 +22,7 @@ LINES = [name for name, field in FIELDS.items() if field.kind == "line"]
 # Splits Markdown into blocks. `_scan` reads their inline content, in linear time and with source positions.
 PARSER = MarkdownIt("commonmark").enable("table").use(footnote_plugin)
 LIQUID = r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}"
-# The part after `]`: an address, possibly with balanced parentheses or Liquid, and an optional title
+# The part after `]`: a URL, possibly with balanced parentheses or Liquid, and an optional title
 TARGET = (
     rf"\(\s*+(?:<(?P<pointed>[^<>\n]*+)>|(?P<bare>(?:{LIQUID}|\\.|[^\s()\\<]|\((?:\\.|[^\s()\\])*+\))(?:{LIQUID}|\\.|[^\s()\\]"
     r"|\((?:\\.|[^\s()\\])*+\))*+))(?:\s++(?:\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\((?:\\.|[^()\\])*+\)))?+\s*+\)"
@@ -36,7 +36,7 @@ TICKS = re.compile("`+")
 ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 IMAGE_NAME = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)$", re.IGNORECASE)
 DEFINITION = re.compile(r"\]:\s*(?:<([^<>\n]*)>|(\S+))")
-# Tags that show images, and the attributes with their addresses
+# Tags that show images, and the attributes with their URLs
 TAG = re.compile(r"<(?P<tag>img|source|video)\b[^<>]*+>", re.IGNORECASE)
 ATTRIBUTE = re.compile(
     r"\s(?P<name>src|srcset|data-src|poster)\s*=\s*(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))", re.IGNORECASE
@@ -59,7 +59,7 @@ NOT_PORTABLE = {
     Note.HTML: re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
     Note.SCRIPTS: re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
 }
-# Matches every text with an image or one of NOT_PORTABLE. This is fast: each branch begins with a literal.
+# Matches every string with an image or one of NOT_PORTABLE. The pattern is fast: each branch begins with a literal.
 MAY_MATTER = re.compile(
     r"!\[|</?[A-Za-z]|\{[{%]|\[(?:\[|gallery\b|/[a-z]|[a-z][\w-]*\s+[\w-]+=|[^\[\]\n]+\]:)"
     r"|\]\(<?(?![A-Za-z]+:)[^\s()]+\.[A-Za-z]|import (?<=^import )",
@@ -68,7 +68,7 @@ MAY_MATTER = re.compile(
 
 
 class Place(NamedTuple):
-    """A span of Markdown: the address of an image, an image that Obsidian embeds, or code."""
+    """A span of Markdown: the URL of an image, an image that Obsidian embeds, or code."""
 
     start: int
     end: int
@@ -78,7 +78,7 @@ class Place(NamedTuple):
 
 
 def host_of(address: str) -> str:
-    """Return the host of an absolute URL; "" for any other address."""
+    """Return the host of an absolute URL; "" for any other URL."""
     match = HOST.match(address)
     return match[1].lower() if match else ""
 
@@ -86,9 +86,9 @@ def host_of(address: str) -> str:
 def with_images(
     content: str, replaced: Callable[[str], str], embedded: Callable[[str, str], str]
 ) -> tuple[str, dict[Note, int]]:
-    """Replace the addresses of images in Markdown, and the images that Obsidian embeds.
+    """Replace the URLs of images in Markdown, and the images that Obsidian embeds.
 
-    Also return the first line of each construct that works only on the old site: NOT_PORTABLE and relative addresses.
+    Also return the first line of each construct that works only on the old site: NOT_PORTABLE and relative URLs.
     """
     if not MAY_MATTER.search(content):
         return content, {}
@@ -132,7 +132,7 @@ def _clean(value: Any) -> Any:
 
 
 def _read(content: str) -> list[Place]:
-    """Return the images and the code in Markdown, in order. A Place without an address is code."""
+    """Return the images and the code in Markdown, in order. A Place without a URL is code."""
     places: set[Place] = set()
     labels: set[str] = set()  # labels of the link definitions that images use
     env: dict[str, Any] = {}
@@ -154,7 +154,7 @@ def _read(content: str) -> list[Place]:
 
 def _scan(text: str, labels: set[str], position: int, end: int) -> Iterator[Place]:
     """Yield the images and the code in inline content; add the labels that images use to `labels`."""
-    runs = defaultdict(list)  # positions of runs of backticks, by length
+    runs = defaultdict(list)  # length -> positions of runs of backticks
     for run in TICKS.finditer(text, position, end):
         runs[len(run[0])].append(run.start())
     opened: list[tuple[bool, int]] = []  # each open bracket: whether it begins an image, and its position
@@ -194,7 +194,7 @@ def _shown_by_tags(html: str, start: int, end: int) -> Iterator[Place]:
 
 
 def _definitions(content: str, starts: list[int], references: Mapping[str, Any], labels: set[str]) -> Iterator[Place]:
-    """Yield the addresses of link definitions that an image uses or that point to an image."""
+    """Yield the URLs of link definitions that an image uses or that point to an image."""
     for label, reference in references.items():
         first, last = reference["map"]
         match = DEFINITION.search(content, starts[first], starts[last])

@@ -31,7 +31,7 @@ def export(
 ) -> dict[Path, str]:
     """Write each post to SLUG.md, and the images that posts show. Raises OSError if the folder cannot be created.
 
-    `standalone` makes the addresses of images relative; `flat` writes front matter for other programs. `delete` removes
+    `standalone` makes the URLs of images relative; `flat` writes front matter for other programs. `delete` removes
     images that no post shows, and the exported files of posts that are gone. Return the outcome for each file: written,
     unchanged, deleted, kept, or an error message.
     """

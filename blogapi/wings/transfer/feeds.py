@@ -17,8 +17,8 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import text_of
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
-MAX_ITEM_BYTES = 32 * 1024 * 1024  # limit for an item, which is held in memory as a whole
-MAX_TAG_BYTES = 1024 * 1024  # limit for a tag or comment, which is parsed again for every piece read
+MAX_ITEM_BYTES = 32 * 1024 * 1024  # maximum size of an item, which is held in memory as a whole
+MAX_TAG_BYTES = 1024 * 1024  # maximum size of a tag or comment, which is parsed again for every piece read
 # XML forbids them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 

@@ -45,8 +45,8 @@ def deadline(seconds: float, late: Exception) -> Iterator[None]:
 
 
 MAX_FETCHES = 10_000  # images fetched by an import; the next import fetches the others
-MAX_IMPORT_SECONDS = 3600  # time limit for all fetches of an import
-SECONDS = 30  # time limit for one image, including redirects
+MAX_IMPORT_SECONDS = 3600  # time limit on all fetches of an import
+SECONDS = 30  # time limit on one image, including redirects
 MAX_REDIRECTS = 5
 MAX_FAILURES = 3  # A host is skipped after this many failures in a row.
 REQUEST_HEADERS = {"User-Agent": "blogapi", "Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
@@ -65,13 +65,13 @@ class Fetcher:
     def __init__(self, store: ImageStore, local: LocalImages, hosts: Counter[str], private: bool):
         self.store, self.hosts, self.private = store, hosts, private
         self.url, self.refused = local.url, local.refused
-        self._found: dict[str, str] = {}  # new addresses by old ones; "" if an image was not fetched
-        self._failures: defaultdict[str, list[str]] = defaultdict(list)  # reasons for failures in a row, by host
+        self._found: dict[str, str] = {}  # old URL -> new URL; "" if an image was not fetched
+        self._failures: defaultdict[str, list[str]] = defaultdict(list)  # host -> reasons for failures in a row
         self._until = time.monotonic() + MAX_IMPORT_SECONDS
         store.counts.update({"to fetch": 0} if store.dry_run else {"fetched": 0, "not fetched": 0})
 
     def with_fetched_images(self, post: Checked) -> Checked:
-        """Fetch the images of a valid post, and return the post with their new addresses. Raises Unavailable."""
+        """Fetch the images of a valid post, and return the post with their new URLs. Raises Unavailable."""
         if not isinstance(post, Item):
             return post
         fields = dict(post.fields)
@@ -87,7 +87,7 @@ class Fetcher:
         return self._placed(value) if IN_PARAMS.fullmatch(value) else value
 
     def _placed(self, address: str, count: int = 0) -> str:
-        """Return the new address of an image on another host, or its old address if it cannot be fetched."""
+        """Return the new URL of an image on another host, or its old URL if it cannot be fetched."""
         host, url = host_of(address), f"https:{address}" if address.startswith("//") else address
         if not host or len(url) > MAX_URL or url.startswith(f"{self.url}/images/"):
             return address

@@ -53,9 +53,9 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-MAX_DATA_BYTES = 256 * 1024  # limit for a configuration or data file
-MAX_DATA_DEPTH = 64  # limit for nested lists and mappings, because the parsers are recursive
-MAX_JSON_VALUES = 5_000_000  # limit for the values in a Ghost export
+MAX_DATA_BYTES = 256 * 1024  # maximum size of a configuration or data file
+MAX_DATA_DEPTH = 64  # maximum depth of lists and mappings, because the parsers are recursive
+MAX_JSON_VALUES = 5_000_000  # maximum number of values in a Ghost export
 
 
 class DataError(MarkdownError, ValueError):
@@ -98,7 +98,7 @@ def _check_size(value: Any) -> None:
         waiting.extend(inner)
 
 
-LOADERS = {".json": load_json, ".toml": load_toml}  # by file extension; other files are read as YAML
+LOADERS = {".json": load_json, ".toml": load_toml}  # file extension -> loader; other files are read as YAML
 
 
 def read_text(path: Path, roots: tuple[str, ...]) -> str:
@@ -124,7 +124,7 @@ def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
 
 MAX_FILES = 50_000
 MAX_UNPACKED_BYTES = 2 * 1024**3
-MAX_RATIO = 200  # limit for the unpacked size divided by the size of the archive
+MAX_RATIO = 200  # maximum unpacked size, divided by the size of the archive
 
 
 @contextmanager
@@ -170,7 +170,7 @@ class Folder:
             raise OSError(error.errno, f"{which}must be a folder, and not a link") from error
 
     def lock(self) -> None:
-        """Lock the folder until it is closed. Raises BlockingIOError if it is locked already."""
+        """Lock the folder until it is closed. Raises BlockingIOError if it is locked."""
         fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def close(self) -> None:
@@ -194,7 +194,7 @@ class Folder:
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a new file that replaces the file `name` atomically, unless the block fails."""
+        """Open a new file that atomically replaces the one named `name`, unless the block fails."""
         part = f".{os.fsdecode(os.fsencode(name)[: MAX_NAME_BYTES - 6])}.part"
         self.remove(part)  # a leftover if a command was killed
         try:

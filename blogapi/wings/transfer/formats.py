@@ -47,7 +47,7 @@ FORMATS = (
     Format(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bmake[_ ]discoverable\b", "a CSV file of Bear", BY_DASHBOARD),
     Format(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bInternal ID\b", "an export of Wix", f"{BY_FEED}, /blog-feed.xml, instead"),
 )
-# The format of a file and advice on it, by a regular expression for its path
+# regular expression for a file's path -> its format, and advice on it
 ADVICE_BY_NAME = {
     r"/html/\d{9,}\.html$|/payload-\d+\.json$|/posts_index\.html$": f"an export of Tumblr: {BY_WORDPRESS} {OR_BY_FEED}",
     r"(?i)\.(?:mdown|mkd|mkdn|mkdown|mdwn|qmd|rmd)$": "Markdown: rename it to .md",
@@ -62,7 +62,7 @@ def read_xml(path: Path, zone: tzinfo) -> Iterator[ExportedPost | LeftOut]:
     return ((file_format and file_format.read_xml) or wordpress.read_posts)(path, zone)
 
 
-# The readers of exports, by file extension
+# file extension -> reader of an export
 READERS: dict[str, ExportReader] = {
     **dict.fromkeys((".xml", ".atom", ".rss"), read_xml),
     # These readers need no zone, because all times are in UTC.

@@ -24,15 +24,15 @@ ADDRESS_PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", 
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
 IMAGE_FOLDER = "images"  # the image folder of an export, and the first segment of image paths
 IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
-# The host may differ, because services move. A relative address must not be the end of a longer one.
+# The host may differ, because services move. A relative URL must not be the end of a longer one.
 ANY_HOST, BEGINS = r"https?://[^\s\"'<>()]{1,300}?", r"(?<![\w./~%-])"
 IMAGE_ADDRESS = re.compile(rf"(?:{ANY_HOST}|{BEGINS})/{IMAGE_FOLDER}/({IMAGE_FILE})\b".encode())
-# An address with its host, or a relative one in a standalone export
+# A URL with its host, or a relative one in a standalone export
 EXPORTED_ADDRESS = re.compile(rf"(?P<service>{ANY_HOST}/|{BEGINS})(?P<path>{IMAGE_FOLDER}/{IMAGE_FILE})\b")
 SIZE = re.compile(r"\d+(x\d+)?")  # In Obsidian, a size may stand in place of an image's label.
 # Liquid such as {{ '/a.png' | relative_url }}
 LIQUID_FILTER = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
-# A value in params that is the address of an image
+# A value in params that is the URL of an image
 IN_PARAMS = re.compile(rf"[^\n<>\"{{}}|\\]{{1,300}}(?:{'|'.join(map(re.escape, SUFFIXES))}|\.svg)", re.IGNORECASE)
 
 IsStored = Callable[[str], bool]
@@ -40,15 +40,15 @@ IMAGE_ERRORS = (OSError, InvalidImage, UnsupportedImage)
 
 
 def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
-    """Return a function that replaces image addresses in a text with new `addresses`, which are keyed by file name."""
+    """Return a function that replaces the image URLs in a string. `addresses` maps file names to new URLs."""
     return lambda text: IMAGE_ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()
 
 
 class LocalImages:
-    """The images in imported folders and beside imported files. Their new addresses begin with `url`.
+    """The images in imported folders and beside imported files. Their new URLs begin with `url`.
 
-    `static` is the root folder of the old site, for addresses with a host or a leading slash. If it is None, addresses
-    with a leading slash are looked up in the folders `tops`. `is_stored` tells whether the service has an image id.
+    `static` is the root folder of the old site, for URLs with a host or a leading slash. If it is None, URLs with a
+    leading slash are looked up in the folders `tops`. `is_stored` returns whether the service has an image id.
     """
 
     def __init__(
@@ -58,17 +58,17 @@ class LocalImages:
         self.with_host, self.without_host = ([static], [static]) if static else ([], tops)
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
-        self.refused: dict[str, str] = {}  # reasons by file
-        self._addresses: dict[str, str] = {}  # by file; "" if the image was refused
-        self._names: dict[Path, dict[str, list[str]]] = {}  # image files by name, for each top folder
+        self.refused: dict[str, str] = {}  # file -> reason
+        self._addresses: dict[str, str] = {}  # file -> new URL; "" if the image was refused
+        self._names: dict[Path, dict[str, list[str]]] = {}  # top folder -> file name -> image files
 
     def find(self, address: str, folders: Iterable[Path]) -> str | None:
-        """Return the real path of the file that an address points to, if the file is below one of the roots.
+        """Return the real path of the file that a URL points to, if the file is below one of the roots.
 
-        A relative address is looked up in each of `folders`.
+        A relative URL is looked up in each of `folders`.
         """
         match = ADDRESS_PARTS.match(LIQUID_FILTER.sub(r"\1", address))
-        assert match is not None  # An empty pattern matches every text.
+        assert match is not None  # An empty pattern matches every string.
         path = unquote(match["path"])
         candidates: Iterable[Path]
         if match["host"] or path.startswith("/"):
@@ -94,7 +94,7 @@ class LocalImages:
         return self._allowed(Path(paths[0])) if len(paths) == 1 else None
 
     def address_of(self, file: str) -> str:
-        """Return the new address of the image in a file; "" if the image is refused."""
+        """Return the new URL of the image in a file; "" if the image is refused."""
         if file not in self._addresses:
             self._addresses[file] = ""
             try:
@@ -122,7 +122,7 @@ class ImageStore:
         self.database, self.max_bytes, self.dry_run = database, max_bytes, dry_run
         self.counts = Counter(new=0, known=0, missing=0)
         self._stored: set[str] = set()  # files
-        self._foreseen: dict[str, int] = {}  # sizes of the images that a dry run would store, by id
+        self._foreseen: dict[str, int] = {}  # image id -> size, for images that a dry run would store
 
     def is_stored(self, image_id: str) -> bool:
         """Return whether an image is stored or, in a dry run, would be by now."""
@@ -136,7 +136,7 @@ class ImageStore:
             self._stored.add(file)
 
     def add(self, file: BinaryIO, name: str, fetched_from: str = "") -> images.StoredImage:
-        """Store the image in an open file, and remember the address from which it was fetched, if any."""
+        """Store the image in an open file, and remember the URL from which it was fetched, if any."""
         image, kept = images.identify(file, name)
         if is_new := not self.is_stored(image.id):
             if image.bytes > self.bytes_left():
@@ -157,10 +157,10 @@ class ImageStore:
 
 @dataclass
 class Placement:
-    """Replaces the image addresses in a post, and collects the image files and the addresses that were not found.
+    """Replaces the image URLs in a post, and collects the image files and the URLs that were not found.
 
     The first of `folders` contains the post's file and is below `top`, the imported folder. `site` is the base URL for
-    relative addresses that are not found. `hosts` counts images on other hosts. Without `images`, none are looked up.
+    relative URLs that are not found. `hosts` counts images on other hosts. Without `images`, none are looked up.
     """
 
     images: LocalImages | None
@@ -169,11 +169,11 @@ class Placement:
     top: Path | None = None
     folders: Sequence[Path] = ()
     files: dict[str, None] = field(default_factory=dict, init=False)
-    missing: dict[str, None] = field(default_factory=dict, init=False)  # addresses
+    missing: dict[str, None] = field(default_factory=dict, init=False)  # URLs, as an ordered set
     is_lost: bool = field(default=False, init=False)  # whether an exported image is missing from this service
 
     def replace(self, fields: dict[str, Any]) -> dict[Note, int | None]:
-        """Replace the image addresses in all fields of a post; return notes, with a line of the content if known."""
+        """Replace the image URLs in all fields of a post; return notes, with a line of the content if known."""
         notes: dict[Note, int | None] = {}
         if self.images:
             exported = partial(self._exported, self.images)
@@ -190,7 +190,7 @@ class Placement:
         return notes | ({Note.LOST_IMAGES: None} if self.is_lost else {})
 
     def _stored(self, *addresses: str) -> str:
-        """Return the new address of the first image found at these addresses, or ""."""
+        """Return the new URL of the first image found at these URLs, or ""."""
         files = (self.images.find(address, self.folders) for address in addresses) if self.images else ()
         return self._use(next(filter(None, files), None))
 
@@ -200,7 +200,7 @@ class Placement:
         return new_address
 
     def _placed(self, address: str) -> str:
-        """Return the new address of an image, or its absolute old one; count the host unless it is this service."""
+        """Return the new URL of an image, or its absolute old one; count the host unless it is this service."""
         if new_address := self._stored(address):
             return new_address
         if IS_RELATIVE.match(address):
@@ -211,14 +211,14 @@ class Placement:
         return address
 
     def _absolute(self, address: str) -> str:
-        """Return the URL of an image on the old site, or the address unchanged if `site` is unknown."""
+        """Return the URL of an image on the old site, or the given URL unchanged if `site` is unknown."""
         if not self.site or address.startswith("{"):
             return address
         below = "/".join(self.folders[0].parts[len(self.top.parts) :]) if self.top else ""
         return f"{self.site}{address}" if address.startswith("/") else urljoin(f"{self.site}/{below}/", address)
 
     def _in_params(self, value: str) -> str:
-        """Return the new address of an image in params; return any other value unchanged."""
+        """Return the new URL of an image in params; return any other value unchanged."""
         if not IN_PARAMS.fullmatch(value):
             return value
         is_relative = IS_RELATIVE.match(value)
@@ -236,7 +236,7 @@ class Placement:
         return new_address and f"![{text}]({new_address})"
 
     def _exported(self, local: LocalImages, match: re.Match[str]) -> str:
-        """Return the new address for an image address that an export wrote."""
+        """Return the new URL for an image URL that an export wrote."""
         path, new_address = match["path"], self._stored(match["path"])
         if not new_address and match["service"] == f"{local.url}/" and not local.is_stored(Path(path).stem):
             self.is_lost = True

@@ -22,7 +22,7 @@ from blogapi.wings.transfer.folder import reason_of
 from blogapi.wings.transfer.images import IMAGE_ERRORS
 from blogapi.wings.transfer.items import Failure, Item, Note
 
-BATCH_POSTS = 100  # limit for the posts in a batch
+BATCH_POSTS = 100  # maximum number of posts in a batch
 BATCH_CHARACTERS = 1_000_000  # a batch ends after the post that exceeds this total
 BY = Author("import")  # author in the history
 

@@ -75,15 +75,15 @@ class Item:
     """A post that was read."""
 
     source: str  # name of the file, for messages
-    fields: dict[str, Any]  # fields of a post, as in JSON; they include a slug, and are not validated yet
+    fields: dict[str, Any]  # fields of a post, as in JSON; they include a slug, and have not been validated
     created_at: str | None  # RFC 3339; None means now
     file: MarkdownFile = NO_FILE  # the Markdown file of a post that is not from an export
-    old_paths: tuple[str, ...] = ()  # former addresses
+    old_paths: tuple[str, ...] = ()  # former URLs
     own_path: str = field(default="", compare=False)  # path of the file below the given folder
     notes: dict[Note, NoteDetails] = field(default_factory=dict)
     parents: tuple[str, ...] = field(default=(), compare=False)  # prefixes for a slug that other posts also have
     images: tuple[str, ...] = ()  # files of the images in the post
-    missing: tuple[str, ...] = ()  # addresses of images that were not found
+    missing: tuple[str, ...] = ()  # URLs of images that were not found
     zone: tzinfo = field(default=UTC, compare=False)  # time zone of its site
     slug_prefix: str = field(default="", compare=False)  # the first slug prefix to try: language or folder
 
@@ -105,7 +105,7 @@ class ExportedPost:
     kind: str = "post"  # or "page"
     created_at: str = ""  # RFC 3339; if empty, the date of publication
     date_text: str = ""  # the date of publication, as written
-    paths: tuple[str, ...] = ()  # its addresses, the current one first
+    paths: tuple[str, ...] = ()  # its URLs, the current one first
     values: Mapping[str, Any] = field(default_factory=dict)  # values that may show that it was hidden
     comments: int = 0
     has_missing_blocks: bool = False  # whether it uses reusable blocks that the export lacks

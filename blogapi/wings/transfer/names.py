@@ -1,4 +1,4 @@
-"""Infer the title, date, language and slug of an imported post, and its addresses on the old site."""
+"""Infer the title, date, language and slug of an imported post, and its URLs on the old site."""
 
 import re
 from collections import Counter
@@ -24,7 +24,7 @@ TAG_IN_NAME = re.compile(r"\[(?!drafts?\])([^\[\]]+)\]", re.IGNORECASE)
 TAGS_IN_NAME = re.compile(rf"(?:{TAG_IN_NAME.pattern}[ ]*)+(?=.)", re.IGNORECASE)
 MIDNIGHT = time_of_day()
 MAX_TITLE_TEXT = 2000  # search for a title in at most this many characters
-# Parts of a text that cannot be its title: code, HTML, images, imports, delimiters of blocks
+# Parts of a post that cannot be its title: code, HTML, images, imports, delimiters of blocks
 NOT_TITLE = re.compile(
     r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|<[^<>]*>|!\[[^\]]{0,300}\]\([^)]{0,300}\)"
     r"|^(?:import|export) .*$|^:::.*$|^ {0,3}(?:[-*_] *){3,}$",
@@ -43,7 +43,7 @@ DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", 
 def name_and_date(
     path: Path, folders: tuple[str, ...], address: str, program: Program, zone: tzinfo
 ) -> tuple[str, str]:
-    """Return the name of a file without a leading date, and the start of the day in its path or address, or "".
+    """Return the name of a file without a leading date, and the start of the day in its path or URL, or "".
 
     `index.md` gets the name of its folder.
     """
@@ -68,7 +68,7 @@ def language_of(path: Path, values: Mapping[str, Any]) -> str:
 
 
 def title_of(text: str, name: str) -> tuple[str, Note]:
-    """Make a title from the text of a post or, failing that, its name; return it with a note that says which."""
+    """Make a title from the content of a post or, failing that, its name; return it with a note that says which."""
     title = title_from_text(text)
     return (title, Note.TITLES) if title else (title_from_name(name), Note.TITLES_FROM_NAMES)
 
@@ -82,7 +82,7 @@ def title_from_name(name: str) -> str:
 
 
 def title_from_text(content: str) -> str:
-    """Return the first heading in a text, or up to 60 characters of its first sentence; "" for a checklist."""
+    """Return the first heading in a post, or up to 60 characters of its first sentence; "" for a checklist."""
     text = NOT_TITLE.sub("", content[:MAX_TITLE_TEXT])
     if heading := ANY_HEADING.search(text):
         return heading[1] or heading[2].strip()
@@ -188,20 +188,20 @@ def _slugs(entry: SpoolEntry) -> list[str]:
 
 
 def valid_slug(text: str) -> str:
-    """Return the text if it is a valid slug, else a slug made from it."""
+    """Return the string if it is a valid slug, else a slug made from it."""
     return text if is_slug(text) else slug_of(text)
 
 
 class TakenAddresses:
-    """The slugs and old addresses of the imported posts. Each belongs to a single post."""
+    """The slugs and old URLs of the imported posts. Each belongs to a single post."""
 
     def __init__(self, slugs: Iterable[str]):
         self.slugs = {*slugs}
         self.addresses = {*self.slugs}
-        self.sources: dict[str, str] = {}  # names of files by slug
+        self.sources: dict[str, str] = {}  # slug -> file name
 
     def assign(self, item: Item, slug: str) -> Item | Failure:
-        """Return an item with its final slug, without former slugs and addresses that belong to other posts."""
+        """Return an item with its final slug, without former slugs and URLs that belong to other posts."""
         fields, notes, old_paths, line_of = item.fields, item.notes, item.old_paths, item.file.line_of
         if slug in self.sources:
             reason = f"{self.sources[slug]} also has the slug {slug}: write another `slug` into one of them"
@@ -239,20 +239,20 @@ def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """Return the folder and the last segment of an address, without its extension or `index`."""
+    """Return the folder and the last segment of a URL, without its extension or `index`."""
     path = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/")
     folder, _, name = path.rpartition("/")
     return folder, name
 
 
 def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
-    """Return the slugs in older addresses that differ from a current address only in the last segment."""
+    """Return the slugs in older URLs that differ from a current URL only in the last segment."""
     folders = {split_address(address)[0] for address in addresses}
     return [slug for folder, slug in map(split_address, aliases) if folder in folders and is_slug(slug)]
 
 
 def path_of(value: Any) -> str:
-    """Return the path of an address; "" for a permalink pattern or the name of a pattern."""
+    """Return the path of a URL; "" for a permalink pattern or the name of a pattern."""
     if not isinstance(value, str) or value in (*STYLES, "false", "true", "null", "~") or "{" in value:
         return ""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
@@ -260,7 +260,7 @@ def path_of(value: Any) -> str:
 
 
 def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
-    """Return the address of a file in these folders of a site, or in its folders below Hugo's `content`."""
+    """Return the URL of a file in these folders of a site, or in its folders below Hugo's `content`."""
     parts = path.absolute().parts[:-1]
     if "content" in parts:
         folders = parts[len(parts) - parts[::-1].index("content") :]

@@ -29,7 +29,7 @@ class Report:
 
     def __init__(self, dry_run: bool, redirects: IO[str] | None, images: Counter[str], archives: Mapping[Path, Path]):
         self.dry_run = dry_run
-        self.redirects = redirects  # receives one line for each old address
+        self.redirects = redirects  # receives one line for each old URL
         self.images = images  # counts
         # Archives by the folders to which they were unpacked
         self.archives = {str(folder): str(path) for folder, path in archives.items() if folder != path}
@@ -153,7 +153,7 @@ def refused_images(sources: Sources) -> Iterator[str]:
 
 
 def redirects_of(item: Item) -> list[str]:
-    """Return a redirect for each old address of a post that differs from its slug. Keep bytes that are not UTF-8."""
+    """Return a redirect for each old URL of a post that differs from its slug. Keep bytes that are not UTF-8."""
     slug, bytes_kept = item.fields["slug"], "surrogateescape"
     paths = (unquote(UNPAIRED.sub("\ufffd", path), errors=bytes_kept) for path in item.old_paths)
     quoted = dict.fromkeys(quote(path, errors=bytes_kept).lstrip("/") for path in paths)

@@ -1,4 +1,4 @@
-"""The old sites of imported posts: their programs, configurations, and the addresses of their posts."""
+"""The old sites of imported posts: their programs, configurations, and the URLs of their posts."""
 
 import os
 import re
@@ -44,7 +44,7 @@ class Site(NamedTuple):
         return path.with_name(name + path.suffix) if name and language.lower() in self.languages else path
 
     def address_of(self, file: MarkdownFile, folder: Path, name: str, pattern: str, now: str) -> str:
-        """Return the old address of a post, or "" if `pattern` is empty or the post was not public at `now`.
+        """Return the old URL of a post, or "" if `pattern` is empty or the post was not public at `now`.
 
         A pattern in its front matter takes precedence. `name` is its file name without the date and the extension.
         """
@@ -168,7 +168,7 @@ def mappings(value: Any) -> list[dict[str, Any]]:
 
 
 def collections_in(values: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the options of Jekyll's collections, by name; no options if the configuration lists only names."""
+    """Map the names of Jekyll's collections to their options; no options if the configuration lists only names."""
     collections = values.get("collections")
     if isinstance(collections, list):
         return {str(name): {} for name in collections}
@@ -214,7 +214,7 @@ def is_pattern(text: Any) -> bool:
 
 
 def _filled(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
-    """Return the address that a pattern gives a post."""
+    """Return the URL that a pattern gives a post."""
     parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
     parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
     parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))

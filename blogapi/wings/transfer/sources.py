@@ -112,20 +112,20 @@ class Sources:
     spool: IO
     now: float  # Unix time
     pages: bool = False  # whether to read the pages in exports
-    site: str | None = None  # base URL for relative addresses of images that are not found
+    site: str | None = None  # base URL for relative URLs of images that are not found
     images: LocalImages | None = None
     publish: bool = False  # whether to publish dated posts even if their program is unknown
     drop: Collection[str] = ()  # names to leave out of params
-    permalink: str = ""  # pattern of the posts' old addresses
-    post_url: str = ""  # pattern of the posts' current addresses
+    permalink: str = ""  # pattern of the posts' old URLs
+    post_url: str = ""  # pattern of the posts' current URLs
     date_from: str = ""  # front matter name to use as the date of posts without one
     zone: tzinfo = UTC  # time zone for times without an offset, unless the site's configuration sets another
     skip: Callable[[Path], str] = lambda path: ""  # returns the kind of a Markdown file to leave out, or ""
     is_movable: bool = False  # whether slugs stay the same if the folder moves or other files change
     check: Callable[[bytes], None] = lambda data: None  # raises MarkdownError for bytes that are not a post
-    sha256: dict[str, str] = field(default_factory=dict, init=False)  # hash of each Markdown file, by its path
-    left_out: Counter[str] = field(default_factory=Counter, init=False)  # counts by kind
-    # Files and folders that are not read, by kind
+    sha256: dict[str, str] = field(default_factory=dict, init=False)  # path of a Markdown file -> hash
+    left_out: Counter[str] = field(default_factory=Counter, init=False)  # kind -> count
+    # kind -> files and folders that are not read
     unread: dict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)
     recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and how each was recognized
     unread_settings: dict[str, None] = field(default_factory=dict, init=False)  # unread configurations, and why
@@ -176,7 +176,7 @@ class Sources:
                 self.left_out[result.kind] += 1
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
-        """Read a file in one of the folders `roots`, unless it was already read through another path."""
+        """Read a file in one of the folders `roots`, unless it has been read through another path."""
         is_link = path.is_symlink()
         resolved = os.path.realpath(path) if is_link else os.path.join(self.real_folder(path.parent), path.name)
         if resolved in self.files:
@@ -287,7 +287,7 @@ class Sources:
         hide_unless_public(item, values, inherited, rfc3339(self.now))
 
     def _add_addresses(self, item: Item, by_pattern: str, by_name: str) -> None:
-        """Add the old addresses of a post, and the former slugs found in its aliases."""
+        """Add the old URLs of a post, and the former slugs found in its aliases."""
         paths, aliases = names.read_paths(item.file.others)
         own = paths or [path for path in (by_pattern,) if path]
         item.old_paths = (*own, *item.old_paths, *aliases)
@@ -322,7 +322,7 @@ class Sources:
         return item
 
     def _place_images(self, item: Item, top: Path | None = None, folders: Sequence[Path] = ()) -> None:
-        """Replace the addresses of images that were found with new ones, and make other relative addresses absolute."""
+        """Replace the URLs of images that were found with new ones, and make other relative URLs absolute."""
         placement = Placement(self.images, self.site, self.hosts, top, folders)
         notes, first = placement.replace(item.fields), item.file.content_line
         item.notes |= {name: line and first and first + line - 1 for name, line in notes.items()}

@@ -28,7 +28,7 @@ CAPTION_TEXT = re.compile(r"\bcaption=(?:\"([^\"]*)\"|'([^']*)')")
 CODE = re.compile(r"\[(code|sourcecode)\b([^\[\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:source)?code\b).)*+)\[/\1\]", re.DOTALL)
 CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
 REUSABLE_BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # `ref` is the number of another item
-MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # limits for the characters of a block, and for the blocks in a post
+MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # limits on the characters of a block, and on the blocks in a post
 # A match does not extend past the next footnote, so that the search takes linear time.
 FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
 DATES = ("post_date_gmt", "post_date", "pubDate")
@@ -121,7 +121,7 @@ def _code(code: re.Match[str]) -> str:
 
 
 def _renamed(link: str, slug: str, old: str) -> str:
-    """Return the address that a post had under an older slug."""
+    """Return the URL that a post had under an older slug."""
     above, separator, below = unquote(link).rpartition(f"/{slug}")
     return f"{above}/{unquote(old)}{below}" if separator and slug else f"/{unquote(old)}"
 
@@ -141,7 +141,7 @@ def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def with_footnotes(html: str, footnotes: str) -> str:
-    """Replace footnotes in HTML with Markdown footnotes; `footnotes` is WordPress's JSON with their texts."""
+    """Replace footnotes in HTML with Markdown footnotes; `footnotes` is WordPress's JSON with their content."""
     try:
         texts = {note["id"]: note["content"] for note in load_json(footnotes)} if footnotes else {}
         numbers = {name: number for number, name in enumerate(texts, 1)}

@@ -100,7 +100,7 @@ class Endpoint:
     url: str
     secret: str
     private: bool  # whether it may have a private or loopback address
-    seconds: int  # time limit for an attempt
+    seconds: int  # time limit on an attempt
     timeout: Callable[[int], AbstractContextManager]  # raises TimeoutError if a `with` block takes too many seconds
     headers: str = "{}"  # the owner's headers, as a JSON object
     body_format: str = EVENT_BODY

@@ -53,8 +53,8 @@ class Sender:
         self.wake = threading.Event()  # set when a thread ends or the service stops, to wake the background work
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # threads by webhook
-        self.attempts: list[dict[str, Any]] = []  # attempts that are not recorded yet
-        self.sent: Counter[int] = Counter()  # messages sent so far, by webhook
+        self.attempts: list[dict[str, Any]] = []  # attempts that have not been recorded
+        self.sent: Counter[int] = Counter()  # webhook id -> messages sent so far
 
     def finish(self) -> None:
         """Start no more attempts, wait up to STOP_SECONDS for those in progress, and record their results."""
@@ -123,7 +123,7 @@ def why_failed(message: Message, result: AttemptResult) -> str:
 
 
 def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
-    """Return the next BATCH messages to a webhook, to which `sent` messages have been sent already."""
+    """Return the next BATCH messages to a webhook, to which `sent` messages have been sent."""
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": BATCH}
     first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, TIMED_MESSAGES))
     messages: list[Message] = []

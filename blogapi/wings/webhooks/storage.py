@@ -27,8 +27,8 @@ PROPOSED, SITE_CHANGED = "post.proposed", "site.changed"
 EVENTS = (*DEFAULT_EVENTS, PROPOSED, SITE_CHANGED)
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # maximum number of deliveries in a list
-MAX_PENDING = 10_000  # limit for a webhook's pending deliveries
-MAX_FINISHED = 1000  # limit for a webhook's finished deliveries
+MAX_PENDING = 10_000  # maximum number of a webhook's pending deliveries
+MAX_FINISHED = 1000  # maximum number of a webhook's finished deliveries
 MAX_PRUNED = 100  # deliveries that one transaction deletes or changes; other clients can write between transactions
 DELIVERY_TTL = timedelta(days=30)  # how long finished deliveries are kept
 INACTIVE = "active", "the webhook is inactive; set `active` to true first"
@@ -194,7 +194,7 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 
 
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
-    """Record a ping for a webhook, even if it does not subscribe to `ping`. Raises DoesNotExist, Rejected."""
+    """Record a ping, even if the webhook does not subscribe to it. Raises DoesNotExist, or Rejected if it is off."""
     if not find(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
     # A sample post lets users of tools such as Zapier and Make map its fields.
@@ -203,7 +203,7 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
-    """Send an event to a webhook again, whatever the state of its delivery. Raises DoesNotExist, Rejected."""
+    """Send an event again, whatever its delivery's state. Raises DoesNotExist, or Rejected if the webhook is off."""
     active = find(tx, webhook_id).active
     is_delivery = (Delivery.webhook_id == webhook_id) & (Event.message_id == message_id)
     *known, event_id = tx.get("delivery", deliveries_query.where(is_delivery))

@@ -10,7 +10,7 @@ from blogapi.wings.images.formats.file import READ_BYTES, FileReader, InvalidIma
 # PNG (W3C, third edition): chunks with a length, a name, data and a checksum
 
 MANY = 2**31  # in bytes, and longer than any chunk
-# Chunks of the picture, its colours and its animation, and the maximum length of each in bytes
+# Chunks of the image, its colours and its animation, and the maximum length of each in bytes
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
@@ -20,7 +20,7 @@ DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 1
 
 
 def read_png(reader: FileReader) -> Size:
-    """Keep the chunks that are needed to show the picture. Return its size."""
+    """Keep the chunks that are needed to show the image. Return its size."""
     reader.keep(0, 8)
     position, kind, with_data = 8, b"", set[bytes]()
     while kind != b"IEND":
@@ -66,7 +66,7 @@ LOOPS = (b"NETSCAPE2.0", b"ANIMEXTS1.0")
 
 
 def read_gif(reader: FileReader) -> Size:
-    """Keep the frames, their control blocks, and the number of repeats. Return the picture's size."""
+    """Keep the frames, their control blocks, and the number of repeats. Return the image's size."""
     width, height, flags = unpack_from("<HHB", reader.read(6, 7))
     position = 13 + color_table(flags)
     reader.require(position)
@@ -119,7 +119,7 @@ EXIF_AND_XMP = 0x0C  # flags of VP8X
 
 
 def read_webp(reader: FileReader) -> Size:
-    """Write a new header, and keep the chunks that belong to the picture. Return its size."""
+    """Write a new header, and keep the chunks that belong to the image. Return its size."""
     end = 8 + unpack_from("<I", reader.read(4, 4))[0]
     reader.require(end)
     reader.add(b"")  # replaced with the header once the length is known
@@ -137,7 +137,7 @@ def read_webp(reader: FileReader) -> Size:
 
 
 def keep_chunks(reader: FileReader, start: int, end: int, in_frame: bool = False) -> Iterator[tuple[bytes, Size]]:
-    """Keep known chunks. For the canvas and for each picture and frame, yield the chunk's name and the size."""
+    """Keep known chunks. For the canvas and for each image and frame, yield the chunk's name and the size."""
     while start < end:
         kind, length = unpack_from("<4sI", reader.read(start, 8))
         following = start + 8 + length + (length & 1)
@@ -194,7 +194,7 @@ BOXES = {
 
 
 def read_avif(reader: FileReader) -> Size:
-    """Keep the whole file if it contains only pictures. Return the size of the largest picture."""
+    """Keep the whole file if it contains only images. Return the size of the largest image."""
     start, boxes = 0, {b"meta": b""}
     while start < reader.size:
         length, kind = unpack_from(">I4s", reader.read(start, 8))
