@@ -42,7 +42,7 @@ class FixedWindow:
         return self._quota(counted or self._add(key, 1))
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
-        """Return the quota of `key` without counting, or the full limit without a key."""
+        """Return the quota of `key` without counting a request. Without a key, return a full quota."""
         return self._quota(counted or self._add(key, 0))
 
     def _quota(self, counted: Hits) -> Quota:

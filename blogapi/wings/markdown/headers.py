@@ -124,7 +124,7 @@ def read_headers(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _end_of_json(text: str) -> int:
-    """Return the position where the JSON object at the start of a string ends. Raises MarkdownError if it has no end."""
+    """Return where the JSON object at the start of a string ends. Raises MarkdownError if it never does."""
     without_text = JSON_STRING.sub(lambda match: " " * len(match[0]), text)
     depth = 0
     for match in re.finditer(r"[\[{\]}]", without_text):

@@ -44,7 +44,7 @@ class Action(Enum):
 
 ABSENT, SAME, CHANGED, REWOUND = Side
 
-TABLE = {  # state of the post -> state of the file -> action
+TABLE = {  # state of the file -> state of its post -> action
     ABSENT: {ABSENT: Action.FORGET, SAME: Action.TRASH, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
     SAME: {ABSENT: Action.UNLINK, SAME: Action.NOTHING, CHANGED: Action.WRITE, REWOUND: Action.CONFLICT},
     CHANGED: {ABSENT: Action.CONFLICT, SAME: Action.SEND, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},

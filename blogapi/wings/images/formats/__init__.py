@@ -25,7 +25,7 @@ SIGNATURES: list[tuple[re.Pattern[bytes], str, Callable[[FileReader], Size]]] = 
 
 
 def read_image(file: BinaryIO) -> ImageFile:
-    """Return the image in a file. Raises UnsupportedImage for another format, or InvalidImage for a damaged file."""
+    """Return the image in a file. Raises UnsupportedImage for another type, or InvalidImage for a bad file."""
     reader = FileReader(file)
     start = reader.read(0, min(12, reader.size))
     for signature, media_type, read in SIGNATURES:
