@@ -136,13 +136,21 @@ function breakFetch(answer) {
   window.fetch = async () => new Response(answer, { status: 502 });
 }
 
-function holdSaves() {
+function hold(isHeld) {
   const { promise, resolve } = Promise.withResolvers();
   window.release = resolve;
-  wrapFetch((go, _, method) => {
-    window.isHeld ||= method === "POST";
-    return method === "POST" ? promise.then(go) : go();
+  wrapFetch((go, address, method) => {
+    window.isHeld ||= isHeld(address, method);
+    return isHeld(address, method) ? promise.then(go) : go();
   });
+}
+
+function holdSaves() {
+  hold((address, method) => method === "POST");
+}
+
+function holdMarkdown() {
+  hold((address) => address.endsWith("/markdown"));
 }
 
 function slowReadingOfPastes() {

@@ -1,5 +1,7 @@
 """The form of a post in a real browser: saved once, and not before the writer wants it; what stands beside the text."""
 
+import re
+
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -166,6 +168,22 @@ def test_save_waits_for_what_is_being_pasted_and_what_is_typed_meanwhile_stays_b
     assert window.stored() == "One. Some **bold** words and more."
 
 
+def test_publishing_closes_its_dialog_so_that_what_the_bar_says_is_seen(window):
+    window.open(NEW)
+    window.fill(title="Bread", content="Rises. ")
+    window.run("holdMarkdown")
+    window.run("paste", "bold", "<b>bold</b>")
+    window.click("Publish…")
+    publish = window.browser.find_element(By.XPATH, "//button[.='Publish now']")
+    publish.click()
+    window.said("Saving once everything is added…")
+    assert not publish.is_displayed()
+    with window.next_page():
+        window.browser.execute_script("release()")
+    post = window.service.request("GET", "/v1/posts/2")[2]
+    assert (post["status"], post["content"]) == ("published", "Rises. **bold**")
+
+
 @IN_BOTH_BROWSERS
 def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
     lines = [f"<p><b>{number}</b> is a line</p>" for number in range(4000)]
@@ -228,9 +246,32 @@ def test_publishing_asks_in_a_dialog_that_takes_the_focus_and_returns_it(window)
     eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish…")
 
 
+@IN_BOTH_BROWSERS
+def test_the_preview_beside_the_text_follows_the_caret(window):
+    write_long(window)
+    window.click("Preview")
+    eventually(lambda: window.run("isInPreview", "Paragraph 150 "))
+    window.run("putCaretBefore", "Paragraph 20 ")
+    eventually(lambda: window.run("isInPreview", "Paragraph 20 "))
+
+
+@IN_BOTH_BROWSERS
+def test_a_post_opens_with_the_caret_at_the_end_of_its_text_and_a_new_one_in_its_title(window):
+    window.open(EDIT)
+    window.press(" Two.")
+    assert window.value("content") == "One. Two."
+    window.open(NEW)
+    window.press("Bread")
+    assert window.value("title") == "Bread"
+
+
 def test_a_published_post_can_be_scheduled_in_its_form(window):
     window.open(EDIT)
+    assert "Readers will see the text on this page." in window.text
     window.click("Tomorrow 8:00")
+    effect = window.browser.find_element(By.CSS_SELECTOR, ".effect")
+    assert re.fullmatch(r"Readers will not see it until \w+ \d+, \d+, 8:00\sAM\.", effect.text)
+    assert "Readers will see the text" not in window.text
     window.click("Update")
     eventually(lambda: "This date is in the future: choose Schedule" in window.text)
     window.click("Schedule")

@@ -15,7 +15,7 @@ const insertText = (text) => {
 const BLOCK = /^(\s*)([-*+]|\d{1,9}[.)]|>) (\[[ xX]\] )?/; // the start of a list item or a quote
 
 export const openEditor = (area, isAdded) => {
-  const [listeners, places] = [[], new Set()];
+  const [listeners, places] = [[], []];
   let length = area.textLength;
   area.addEventListener("input", () => {
     const [end, added] = [area.selectionEnd, area.textLength - length];
@@ -34,10 +34,10 @@ export const openEditor = (area, isAdded) => {
     }
     area.setSelectionRange(selected[0], selected.at(-1));
   };
-  const replace = (text, from, to = from) => {
+  const insertElsewhere = (text, place) => { // The focus, the selection and the scroll position stay.
     const [focused, top] = [document.activeElement, [scrollX, scrollY, area.scrollTop]];
-    const moved = (at) => (at > from ? at + text.length - (to - from) : at);
-    insert(text, from, to, [moved(area.selectionStart), moved(area.selectionEnd)]);
+    const selected = [area.selectionStart, area.selectionEnd].map((at) => (at > place ? at + text.length : at));
+    insert(text, place, place, selected);
     focused !== area && focused?.focus({ preventScroll: true });
     [scrollTo(top[0], top[1]), (area.scrollTop = top[2])];
   };
@@ -47,22 +47,17 @@ export const openEditor = (area, isAdded) => {
     area.focus();
   };
   // A place is kept for text that comes later. What is typed there in the meantime goes after that text.
-  const place = (at = area.selectionEnd) => {
-    const kept = { at };
-    places.add(kept);
-    return kept;
-  };
+  const place = () => places[places.push({ at: area.selectionEnd }) - 1];
   const fill = (kept, text, at = kept.at) => {
     const isHere = document.activeElement === area && [at, area.selectionStart, area.selectionEnd].every((each) => each === kept.at);
-    (isHere ? insert : replace)(text, at, at);
-    const later = [...places].slice([...places].indexOf(kept) + 1).filter((each) => each.at >= kept.at && each.at <= at);
-    later.forEach((each) => (each.at = at + text.length)); // Texts for one place keep the order in which they were requested.
-    places.delete(kept);
+    isHere ? insert(text) : insertElsewhere(text, at);
+    const [, ...later] = places.splice(places.indexOf(kept));
+    places.push(...later); // Texts for the same place keep the order in which the writer asked for them.
+    later.filter((each) => each.at >= kept.at && each.at <= at).forEach((each) => (each.at = at + text.length));
   };
   const addParagraph = (markdown, kept = place()) => { // before the line that starts at the place, or after the line around it
     const text = area.value;
-    const isStart = kept.at === 0 || text[kept.at - 1] === "\n";
-    const at = isStart ? kept.at : `${text}\n`.indexOf("\n", kept.at);
+    const at = /(^|\n)$/.test(text.slice(0, kept.at)) ? kept.at : `${text}\n`.indexOf("\n", kept.at);
     const [before, after] = [text.slice(0, at).match(/\n{0,2}$/)[0], text.slice(at).match(/^\n{0,2}/)[0]];
     fill(kept, (before.length === at ? "" : "\n\n".slice(before.length)) + markdown + "\n\n".slice(after.length), at);
   };
@@ -81,7 +76,7 @@ export const openEditor = (area, isAdded) => {
     }
   });
   return {
-    area, insert, replace, select, addParagraph, place, fill, adds,
+    area, insert, select, addParagraph, place, fill, adds,
     get isAdding() { return adding.size > 0; },
     changed: (listener) => listeners.push(throttled(listener, () => 500 + area.textLength / 200)),
     get doc() { return area.value; },

@@ -3,9 +3,8 @@ import { create } from "./owner.js";
 
 const content = document.getElementById("content");
 const post = content.form;
-const upload = document.getElementById("upload");
 const bar = document.querySelector(".bar");
-const saveButton = document.getElementById("save");
+const [upload, saveButton] = [document.getElementById("upload"), document.getElementById("save")];
 post.autocomplete = "off"; // After Back or a reload, the copy restores the typed text, so the browser must not.
 const isField = (each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type);
 const fields = [...post.elements].filter(isField);

@@ -32,11 +32,10 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     alarm("image");
     const body = formOf({ form_token: upload.elements.form_token.value, file: await smaller(image) });
     const page = await load(upload.action, { method: "POST", body });
-    const found = (id) => page.getElementById(id)?.textContent;
-    const url = found("address");
+    const [url, markdown] = ["address", "markdown"].map((id) => page.getElementById(id)?.textContent);
     say(url ? `${image.name} was added.` : "", image);
     url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`);
-    return { url, markdown: found("markdown") };
+    return { url, markdown };
   };
 
   // An image becomes a paragraph at the place where the caret was when it was chosen, dropped or pasted.
@@ -55,13 +54,9 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   document.querySelector("button[name=upload]").remove();
   hint.textContent = "Or paste it, or drop it on the text.";
   hint.before(extra);
-  const onFiles = (input, use) => {
-    input.addEventListener("change", () => {
-      use([...input.files]);
-      input.value = ""; // lets the writer choose the same file again
-    });
-  };
-  onFiles(file, (files) => add(files));
+  // Emptying the field lets the writer choose the same file again.
+  const onFiles = (input, use) => input.addEventListener("change", () => [use([...input.files]), (input.value = "")]);
+  onFiles(file, add);
 
   // Thumbnails of the images in the text. A click selects the image in the text.
   const choice = (src, name, onclick) => {
@@ -129,8 +124,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));
   cover.addEventListener("input", () => {
-    thumbnail.src = addressOf(cover.value.split("/images/")[1]);
-    thumbnail.hidden = !thumbnail.getAttribute("src");
+    thumbnail.hidden = !(thumbnail.src = addressOf(cover.value.split("/images/")[1]));
   });
   const coverFile = create("input", { type: "file", accept: file.accept, hidden: true });
   onFiles(coverFile, ([image]) => enqueue(() => store(image).then(({ url }) => url && setCover(url))));

@@ -20,11 +20,7 @@ export const button = (textContent, onclick, className = "") => create("button",
 // Combine many calls into one, which runs some milliseconds after the first.
 export const throttled = (act, delay) => {
   let timer = 0;
-  const end = () => {
-    timer = 0;
-    act();
-  };
-  return () => (timer ||= setTimeout(end, delay()));
+  return () => (timer ||= setTimeout(() => [(timer = 0), act()], delay()));
 };
 
 // Send a form only once after a double click.
@@ -46,8 +42,16 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   const local = (moment) => new Date(moment - moment.getTimezoneOffset() * 60000);
   const show = (moment) => (field.value = local(moment).toISOString().slice(0, 19));
   field.value && !isNaN(new Date(field.dataset.time)) && show(new Date(field.dataset.time));
+  const effect = field.form.querySelector(".effect") ?? {};
+  const usual = effect.textContent;
+  const explain = () => {
+    const date = new Date(field.value);
+    effect.textContent = date > new Date() ? `Readers will not see it until ${shownTime.format(date)}.` : usual;
+  };
+  explain();
   field.addEventListener("input", () => {
     sent.value = field.value ? `${new Date(field.value).toISOString().slice(0, 19)}Z` : "";
+    explain();
   });
   field.removeAttribute("name");
   field.after(sent);
@@ -98,7 +102,7 @@ export const put = async (record, keepalive = false) => {
   const json = await answer?.json().catch(() => null);
   const status = answer?.ok && !json ? 502 : (answer?.status ?? 0); // A 200 without JSON comes from a proxy.
   const isThere = status === 200 || status === 409;
-  return { status, dropped: isThere && records.drop(record), ...(isThere && json) };
+  return { status, isThere, dropped: isThere && records.drop(record), ...(isThere && json) };
 };
 export const formOf = (record) => {
   const form = new FormData();

@@ -1,27 +1,22 @@
 // Tools for the text of a post: buttons and keys for formatting, pasting, the preview, and the word count.
 import { isWide, sheet, toggleBeside } from "./form.js";
-import { button, create, formOf, load, root } from "./owner.js";
+import { button, create, formOf, load, root, throttled } from "./owner.js";
 
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in all, and per part that the server converts
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
-const CODE = /^(?:PRE|CODE)|highlight-/; // the tag and the class of elements whose class can be a language
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l/i;
 
 // Convert a document one after another in parts of at most MAX_PART. A list, a table or a block of code is not divided.
-const inParts = async (body, convert) => {
+const inParts = (body, convert) => {
   const parts = [""];
   const frame = body.children.length === 1 && body.innerHTML.length > MAX_PART && body.querySelector(":scope > :not(ul, ol, dl, table, pre)");
   for (const block of (frame || body).childNodes) {
     const text = block.outerHTML ?? (block.nodeType === Node.TEXT_NODE ? new Option(block.textContent).innerHTML : "");
     parts.at(-1).length + text.length > MAX_PART ? parts.push(text) : (parts[parts.length - 1] += text);
   }
-  const converted = [];
-  for (const part of parts.filter((each) => each.trim())) {
-    converted.push(await convert(part));
-  }
-  return converted;
+  return Array.fromAsync(parts.filter((each) => each.trim()), convert);
 };
 
 export const openTools = (editor, { post, say, alarm, images }) => {
@@ -102,11 +97,6 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     isPlain = event.shiftKey && key === "v";
   });
 
-  const wrapped = (nodes, tag) => {
-    const mark = create(tag);
-    mark.append(...nodes);
-    return [mark];
-  };
   // Reduce HTML to the parts that the server needs. Replace the styles of word processors with elements.
   const cleaned = (html) => {
     const masked = (tag) => tag.replace(/\s(style|on\w+)\s*=/gi, " data-$1="); // Otherwise, the Content-Security-Policy would report these attributes.
@@ -118,11 +108,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
       const mark = each.querySelector("[data-style*=Ignore]");
       const kind = /^\s*\(?(\d+|[a-z])[.)]/i.test(mark?.textContent ?? "") ? "OL" : "UL";
       mark?.remove();
-      each.previousElementSibling === lists[0] || lists.splice(0);
-      const isOver = (list) => list && (list.dataset.level > level || (list.dataset.level === level && list.tagName !== kind));
-      while (isOver(lists.at(-1))) {
-        lists.pop();
-      }
+      const continues = ({ dataset, tagName }) => dataset.level < level || (dataset.level === level && tagName === kind);
+      lists.length = each.previousElementSibling === lists[0] ? lists.findLastIndex(continues) + 1 : 0;
       if (lists.at(-1)?.dataset.level !== level) {
         const list = create(kind, {}, { "data-level": level });
         lists.length ? lists.at(-1).lastChild.append(list) : each.before(list);
@@ -133,13 +120,15 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
     for (const each of body.querySelectorAll("*")) {
       const style = each.getAttribute("data-style") ?? "";
-      const isKept = ({ name, value }) => KEPT.includes(name) || (name === "class" && CODE.test(each.tagName + value)); // for the language of a block of code
+      const isKept = ({ name, value }) => KEPT.includes(name) || (name === "class" && /^(PRE|CODE)|highlight-/.test(each.tagName + value)); // the language of a block of code
       [...each.attributes].forEach((attribute) => isKept(attribute) || each.removeAttribute(attribute.name));
       const { fontWeight, fontStyle } = create("p", { style }).style; // If the style says nothing, the element does.
       const isBold = fontWeight ? /bold|[6-9]00/.test(fontWeight) : /^(B|STRONG)$/.test(each.tagName);
       const isItalic = fontStyle ? fontStyle === "italic" : /^(I|EM)$/.test(each.tagName);
       if (/^(B|STRONG|I|EM|SPAN)$/.test(each.tagName)) {
-        each.replaceWith(...[isBold && "strong", isItalic && "em"].filter(Boolean).reduce(wrapped, each.childNodes));
+        const [whole, tags] = [new DocumentFragment(), [isBold && "strong", isItalic && "em"].filter(Boolean)];
+        tags.reduce((outer, tag) => outer.appendChild(create(tag)), whole).append(...each.childNodes);
+        each.replaceWith(whole);
       }
     }
     return body;
@@ -176,9 +165,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     event.preventDefault();
   });
   area.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
-  area.addEventListener("drop", (event) => {
-    event.dataTransfer.files.length && images.add(event.dataTransfer.files, event.preventDefault());
-  });
+  const drop = (event) => event.dataTransfer.files.length && images.add(event.dataTransfer.files, event.preventDefault());
+  area.addEventListener("drop", drop);
 
   // The preview is shown beside the text or, on a narrow screen, in place of the text, and follows changes.
   const shown = create("section", { className: "preview shown", tabIndex: 0 }, { "aria-label": "Preview" });
@@ -188,16 +176,21 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   const draw = async () => {
     const page = await load(toggle.formAction, { method: "POST", body: new FormData(post) });
     shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? ["The preview cannot be shown now."]));
+    reveal();
+  };
+  const reveal = () => { // Show the block with the caret.
     const [at, text] = [editor.selection[1], editor.doc];
     const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, `${text}\n`.indexOf("\n", at));
     const words = (line.match(/[\p{L}\p{N}][\p{L}\p{N} ,;’-]*/gu) ?? []).sort((one, other) => other.length - one.length)[0]?.trim();
     const block = [...shown.querySelectorAll("p, li, h1, h2, h3, h4, pre, td")].find((each) => words && each.textContent.includes(words));
-    block?.scrollIntoView({ block: isWide.matches ? "nearest" : "center" }); // the block with the caret
+    block?.scrollIntoView({ block: isWide.matches ? "nearest" : "center" });
   };
   const follow = () => {
     isLate = Boolean(drawing);
     drawing ??= sheet.dataset.side === "preview" ? draw().finally(() => ((drawing = null), isLate && follow())) : null;
   };
+  const followCaret = () => document.activeElement === area && sheet.dataset.side === "preview" && reveal();
+  document.addEventListener("selectionchange", throttled(followCaret, () => 200));
   toggle.addEventListener("click", (event) => {
     event.preventDefault();
     toggleBeside("preview");

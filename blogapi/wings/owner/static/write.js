@@ -1,5 +1,5 @@
 // The form of a post. The server keeps a copy of the typed text. Only a button changes the post.
-import { alarm, bar, clear, content, date, fields, mark, post, saveButton, say, time, typed, upload } from "./form.js";
+import { alarm, bar, clear, content, date, fields, isWide, mark, post, saveButton, say, time, typed, upload } from "./form.js";
 import { button, changed, copies, create, handOver, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
 import { openEditor } from "./editor.js";
 import { openImages } from "./images.js";
@@ -51,7 +51,7 @@ const exchange = async (during = "sending", keepalive = false) => {
   if (state !== during) {
     return status;
   }
-  if (status === 200 || status === 409) {
+  if (answer.isThere) {
     [had, tries] = [Math.max(had, sent), 0];
     alarm("failed");
     takeIn(answer, isNews);
@@ -70,15 +70,13 @@ const exchange = async (during = "sending", keepalive = false) => {
   state === "sending" && next();
   return status;
 };
-const takeTokens = (answer) => {
-  for (const [form, name, token] of [[post, "form_token"], [post, "preview_token"], [upload, "form_token", "upload_token"]]) {
-    form.elements[name].value = answer[token ?? name] ?? form.elements[name].value; // A new session has other tokens.
-  }
+const takeTokens = ({ form_token: mine, preview_token: preview, upload_token: ofUpload }) => { // A new session has other tokens.
+  [post.elements.form_token.value, post.elements.preview_token.value, upload.elements.form_token.value] = [mine, preview, ofUpload];
 };
 const takeIn = (answer, isNews) => {
   takeTokens(answer);
   const isOther = answer.etag !== undefined && answer.etag !== etag.value; // The post was changed elsewhere.
-  const isHere = state === "saving" || (document.hasFocus() && post.contains(document.activeElement)); // The writer may continue typing.
+  const isHere = state === "saving" || (navigator.userActivation?.hasBeenActive && document.hasFocus() && post.contains(document.activeElement)); // The writer may continue typing.
   const isNewer = answer.is_untouched || (answer.etag && isOther && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
     location.replace(answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form); // The post may have been created.
@@ -130,9 +128,8 @@ post.addEventListener("input", (event) => {
   }
   number.value = Number(number.value) + 1;
   keep();
-  if (isNew() && !location.search.includes(draft.value)) {
-    history.replaceState(null, "", `?copy=${draft.value}`); // so that a reload shows this draft
-  }
+  const isUnnamed = isNew() && !location.search.includes(draft.value);
+  isUnnamed && history.replaceState(null, "", `?copy=${draft.value}`); // so that a reload shows this draft
   state === "idle" && sendSoon();
 });
 const leave = () => {
@@ -179,6 +176,7 @@ post.addEventListener("submit", (event) => {
   if (!event.submitter?.formTarget && state !== "leaving") {
     event.preventDefault();
     pressed = event.submitter ?? saveButton;
+    pressed.closest("[popover]")?.hidePopover(); // It would cover what the bar says.
     editor.isAdding && say("Saving once everything is added…");
     isResting() && next();
   }
@@ -209,10 +207,9 @@ const save = async (submitter) => {
 };
 // After a save, the form stays open for the saved post. After publishing, show the page of the post.
 const goOn = async (sent, publishes) => {
-  let now = {};
-  while (now.status !== 200 && now.status !== 409) {
-    now = await put(question());
-    await (now.status === 200 || now.status === 409 || new Promise((done) => setTimeout(done, 2000)));
+  let now;
+  while (!(now = await put(question())).isThere) {
+    await new Promise((done) => setTimeout(done, 2000));
   }
   const page = now.form.replace(/\/edit$/, "");
   if (publishes || !now.saved_etag) {
@@ -246,6 +243,7 @@ post.addEventListener("keydown", (event) => {
 
 const editor = openEditor(content, () => isResting() && next());
 editor.area.setSelectionRange(content.textLength, content.textLength);
+isWide.matches && !isNew() && content.focus({ preventScroll: true });
 openTools(editor, { post, say, alarm, images: openImages(editor, { post, upload, say, alarm }) });
 visualViewport?.addEventListener("resize", () => {
   bar.style.bottom = `${visualViewport.scale > 1 ? 0 : Math.max(0, innerHeight - visualViewport.height)}px`; // above the keyboard
