@@ -16,7 +16,7 @@ from blogapi import env_file
 
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
-# Database addresses that are not files, such as mistyped URLs. Used as the name of a file, an address would reveal its
+# Values of BLOGAPI_DATABASE that are not files, such as mistyped URLs. A file with such a name would reveal its
 # password.
 NOT_A_FILE = re.compile(
     r"(postgres(ql)?:|//[^/]*@|.*://|(.*\s)?(host(addr)?|port|dbname|user|password|passfile|service)\s*=)", re.I | re.S

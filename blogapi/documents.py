@@ -45,7 +45,7 @@ class Field(NamedTuple):
 TIME = "2026-11-20T10:10:00Z"
 # All fields, in the order in which they are stored. docs/reference.md has a table of them.
 FIELDS: dict[str, Field] = {
-    "id": Field("id", "service", "The id, a number as text. It is never reused.", "1", stays=True, place=10),
+    "id": Field("id", "service", "The id, a number as a string; never reused.", "1", stays=True, place=10),
     "title": Field("line", "required", "The title.", "Three days at the lake", MAX_TITLE, place=1),
     "status": Field(
         "status", "default", "By default, `draft`; an existing post keeps its status.", "published", stays=True, place=4
@@ -136,7 +136,7 @@ def load(document: bytes | None) -> dict[str, Any]:
 def etag_of(document: bytes) -> str:
     """Return the strong entity tag of a post, without quotes (RFC 9110, section 8.8.3).
 
-    The hash is cryptographic, so that clients cannot craft two versions with the same tag. It is BLAKE2b, because
+    The hash is cryptographic, so that clients cannot craft two versions with the same tag. The hash is BLAKE2b, because
     SHA-256 takes twice as long on processors without SHA instructions.
     """
     return blake2b(document, digest_size=32).hexdigest()

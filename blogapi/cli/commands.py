@@ -74,7 +74,7 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """The group of all commands. It reads the settings file, and imports the commands in LAZY, only when necessary."""
+    """The group of all commands, which reads the settings file and imports the commands in LAZY only when necessary."""
 
     def invoke(self, ctx: click.Context) -> Any:
         if not {*ctx.args}.intersection(ctx.help_option_names):  # Show the help even if the settings file is invalid.

@@ -219,7 +219,7 @@ class PostgresTransaction(Transaction):
     """A transaction on its own connection.
 
     A statement without a result is not sent at once, but together with the next statement that has a result, or with
-    the commit. This saves round trips, each of which delays all other writers.
+    the commit. Deferring saves round trips, each of which delays all other writers.
     """
 
     engine: Postgresql

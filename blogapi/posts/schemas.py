@@ -117,7 +117,7 @@ FieldsSchema: Any = InputSchema.from_dict({name: input_field(name) for name in d
 class PostInputSchema(FieldsSchema):
     """A new post, or one that replaces another.
 
-    Null, "" for an optional text or the slug, and {} or [] for params count as left out.
+    Null, "" for an optional string or the slug, and {} or [] for params count as left out.
     """
 
     # Fields that null clears, because leaving them out would keep them
@@ -133,7 +133,7 @@ class PostInputSchema(FieldsSchema):
 class NewPostSchema(PostInputSchema):
     """A new post.
 
-    Null, "" for an optional text or the slug, and {} or [] for params count as left out.
+    Null, "" for an optional string or the slug, and {} or [] for params count as left out.
     """
 
     status = choice(
@@ -157,7 +157,7 @@ class PostChangeSchema(PostInputSchema):
     params = params_field(documents.FIELDS["params"].description, merges=True)
 
     def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a change. "" clears a text field that can be cleared."""
+        """Load a change. "" clears a string field that can be cleared."""
         if isinstance(data, dict):
             data = {name: None if value == "" == documents.EMPTY.get(name) else value for name, value in data.items()}
         return super().load(data, **kwargs)

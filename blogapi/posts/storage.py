@@ -264,7 +264,7 @@ def _set(*columns: str, is_version: bool) -> Compiled:
 def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_check, *, permanent: bool = False) -> None:
     """Move a post to the trash or, if permanent, delete it with its history. Raises DoesNotExist.
 
-    A damaged post cannot be moved to the trash. It is deleted for good, without a call to `check`.
+    A damaged post cannot be moved to the trash, so it is deleted for good, without a call to `check`.
     """
     try:
         post = find_to_change(tx, ref)
@@ -294,7 +294,7 @@ def has_due(reader: Reader) -> bool:
 def publish_due(tx: Transaction) -> dict[int, bool]:
     """Publish a batch of due posts; return a dict that maps each id to whether the post was published.
 
-    A damaged post is not published. Its publication time is removed, because it would otherwise block later posts.
+    A damaged post is not published; its publication time is removed, so that it does not block later posts.
     """
     published: dict[int, bool] = {}
     size = 0

@@ -48,7 +48,7 @@ class Database(Reader):
         rules:
 
         * It may run twice: again if another operation in its transaction fails after a change, and again in a thread if
-          it raises `NeedsThread` itself. It must have no effects except through the transaction.
+          it raises `NeedsThread` itself. The operation must have no effects except through the transaction.
         * It must not yield to the event loop: it must not sleep, use a socket or log.
         * It should check everything, and raise `NeedsThread` if it is slow, before it changes anything. If it fails
           after a change, all operations in its transaction have to run again.

@@ -53,7 +53,7 @@ class AsBytes(ColumnBase):
 
 
 class Compiled:
-    """A query that is compiled only once. Its constants become literals, and its variables must be placeholders.
+    """A query that is compiled only once. Constants become literals, and variables must be placeholders.
 
     The query is a Peewee query or SQL text. Pass `sqlite=…, postgresql=…` if the engines need different queries.
     """
@@ -159,7 +159,7 @@ class Engine(ABC):
 
     @abstractmethod
     def another(self, wait_seconds: float) -> Self:
-        """Return another engine with its own connection, for a thread. It waits up to `wait_seconds` for a lock."""
+        """Return another engine with its own connection, for a thread, which waits up to `wait_seconds` for a lock."""
 
     @abstractmethod
     def close(self) -> None:
@@ -187,7 +187,7 @@ class Engine(ABC):
     def limited(self, goes_on: Callable[[], bool]) -> AbstractContextManager[None]:
         """Run the queries of a block on one snapshot, and interrupt them once `goes_on` returns False.
 
-        This has no effect on PostgreSQL, whose server ends slow queries.
+        On PostgreSQL, this has no effect, because the server ends slow queries.
         """
         return nullcontext()
 

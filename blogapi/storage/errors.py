@@ -82,7 +82,7 @@ class DiskFull(Unavailable):
 
 
 class Damaged(Unavailable):
-    """A stored document is corrupt. This is noticed only when it is read, because SQLite has no checksums."""
+    """A stored document is corrupt. The damage is noticed only on reading, because SQLite has no checksums."""
 
     def __init__(self) -> None:
         super().__init__("a post is damaged")

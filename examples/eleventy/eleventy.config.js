@@ -3,7 +3,7 @@ import markdownIt from "markdown-it";
 import footnote from "markdown-it-footnote";
 import { absolute, readPosts } from "./posts.js";
 
-/** Return a tag as part of an address, keeping letters of all scripts. */
+/** Return a tag as part of a URL, keeping letters of all scripts. */
 const slugOf = (name) => name.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu)?.join("-") ?? "other";
 
 const LOCAL_IMAGE = /<img\b(?!(?:"[^"]*"|[^">])*\ssrc="https?:)/gi;

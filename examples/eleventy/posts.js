@@ -54,7 +54,7 @@ function withoutTitle({ title, content }) {
   return heading?.[1] === title ? content.slice(heading[0].length) : content;
 }
 
-/** Make the addresses in a text absolute, because feed readers show it elsewhere. */
+/** Make the URLs in HTML absolute, because feed readers show it elsewhere. */
 export function absolute(html, base) {
   return html.replace(/<[a-z](?:"[^"]*"|[^">])*>/gi, (tag) =>
     tag.replace(/(\s(?:href|src|poster)=")([^"]*)/g, (all, start, address) =>

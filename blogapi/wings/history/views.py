@@ -75,7 +75,7 @@ class RevisionSchema(KeptPostSchema):
 def list_revisions(request: Request, post: posts.PostRef) -> Response:
     """List the revisions of a post, newest first.
 
-    A revision is the post as it was before a change. It is kept for 30 days. A post has at most 50 revisions.
+    A revision is the post as it was before a change. Revisions are kept for 30 days. A post has at most 50 revisions.
     """
     post_id = posts.id_of(request.database, post)
     page = revisions.page(request.database, post_id, **request.query)
@@ -102,7 +102,7 @@ def get_revision(request: Request, post: posts.PostRef, revision: int) -> Respon
 def restore_revision(request: Request, post: posts.PostRef, revision: int) -> Response:
     """Restore a revision of a post.
 
-    This restores all fields except the slug, the former slugs, the status and the dates.
+    All fields are restored except the slug, the former slugs, the status and the dates.
     """
     document = request.database.write(revisions.restore, post, revision, request.author, precondition(request))
     return post_response(request, document)

@@ -47,7 +47,7 @@ PRUNED = 100  # at most this many copies are deleted in one transaction
 
 
 class Copy(NamedTuple):
-    """A copy without its text."""
+    """A copy without its fields."""
 
     id: str  # the id of the form that writes it
     number: int
@@ -100,7 +100,7 @@ def find(reader: Reader, place: str, *states: str) -> Copy | None:
 
 
 def with_text(reader: Reader, copy_id: str) -> Copy:
-    """Return a copy, given its id or a place. Raises DoesNotExist if there is none, or its text is not stored."""
+    """Return a copy, given its id or a place. Raises DoesNotExist if there is none, or its fields are not stored."""
     query = _copies.where(DraftCopy.id == copy_id.partition(" ")[0], DraftCopy.state.in_(WITH_TEXT))
     return Copy._make(reader.get("copy", query))
 

@@ -36,7 +36,7 @@ ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)[^"]*" alt="([^"]*)"[^>]*>')
 ELSEWHERE = '<span class="elsewhere">Image: {} ({})</span>'
 MAX_CACHED = 16_000_000  # at most this many bytes of compressed HTML are cached: enough for all shared posts
-pages: dict[str, bytes] = {}  # compressed HTML by the hash of its text, least recently used first
+pages: dict[str, bytes] = {}  # hash of the content -> compressed HTML, least recently used first
 views = Blueprint("preview", __name__)
 
 

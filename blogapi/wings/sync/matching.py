@@ -198,7 +198,7 @@ class Ancestry:
     def is_successor(self, entry: Entry, current: Post | None, ask: bool) -> bool:
         """Return whether a post descends from its record or was deleted after it; `ask` the service if necessary.
 
-        It does not if another version was current from before the recorded one was written until after that was seen.
+        A version that was current from before the recorded one was written until after that was seen disproves it.
         """
         if current and current["updated_at"] < entry["updated_at"]:
             return False

@@ -95,7 +95,7 @@ def delete(tx: Transaction, tag: str, author: Author) -> None:
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: Author) -> set[str]:
     """Change the tags in the documents of all posts with a tag; return the statuses of the changed posts.
 
-    This loads only one document at a time, to save memory, and skips damaged posts.
+    Only one document is loaded at a time, to save memory, and damaged posts are skipped.
     """
     statuses = set()
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):

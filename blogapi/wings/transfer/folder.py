@@ -87,7 +87,7 @@ def load_yaml(text: str) -> Any:
 
 
 def _check_size(value: Any) -> None:
-    """Raise DataError if aliases make a value much larger than its text."""
+    """Raise DataError if aliases make a value much larger than the file."""
     waiting, count = [value], 0
     while waiting:
         value = waiting.pop()
@@ -156,7 +156,7 @@ MAX_NAME_BYTES = 255  # limit in bytes for a file name on most disks
 
 
 class Folder:
-    """An open folder, unaffected by later changes to its path. Its methods follow no links and raise OSError."""
+    """An open folder, unaffected by later changes to its path. The methods follow no links and raise OSError."""
 
     def __init__(self, path: Path, parent: "Folder | None" = None):
         self.path = path

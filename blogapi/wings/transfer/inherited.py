@@ -20,7 +20,7 @@ DRAFT_NAME = re.compile(
 )
 TRANSLATED_INDEX = re.compile(r"_index\.[\w-]+\.md")  # in Hugo and Zola
 LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a plain value in a script
-HARP_DATA = "_data.json"  # contains the front matter of the files beside it, by name
+HARP_DATA = "_data.json"  # maps names of the files beside it to their front matter
 # Top-level settings of a site that apply to all its posts. Other settings concern the site itself.
 OF_SITE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
 

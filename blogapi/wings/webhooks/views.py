@@ -147,7 +147,7 @@ def list_webhooks(request: Request) -> Response:
     body=WebhookInputSchema(),
 )
 def create_webhook(request: Request) -> Response:
-    """Create a webhook. Its secret is shown only in this response.
+    """Create a webhook. The secret is shown only in this response.
 
     There can be at most 50 webhooks. Private addresses are refused unless the owner allows them.
     """
@@ -162,7 +162,7 @@ def create_webhook(request: Request) -> Response:
 def get_webhook(request: Request, webhook_id: int) -> Response:
     """Get a webhook.
 
-    Its secret is not shown again.
+    The secret is not shown again.
     """
     return json_response(request, as_json(webhooks.find(request.database, webhook_id)))
 

@@ -2,7 +2,7 @@ import { getImage, inferRemoteSize } from "astro:assets";
 
 const WIDTH = 800; // pixels
 
-/** Copy an image into the site, at most 800 pixels wide; return its address. If it is gone, keep the original link. */
+/** Copy an image into the site, at most 800 pixels wide; return its URL. If it is gone, keep the original link. */
 export async function imageAddress(src) {
   try {
     const size = await inferRemoteSize(src);
@@ -14,7 +14,7 @@ export async function imageAddress(src) {
   }
 }
 
-/** Copy the images in a text into the site. */
+/** Copy the images in HTML into the site. */
 export async function withImages(html) {
   const image = /(<img\b[^>]*?\bsrc=")(https?:[^"]*)/g;
   const addresses = new Map();

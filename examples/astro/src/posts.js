@@ -75,12 +75,12 @@ function tagsOf(posts) {
   return tags;
 }
 
-/** Return a tag as part of an address, keeping letters of all scripts. */
+/** Return a tag as part of a URL, keeping letters of all scripts. */
 export function slugOf(name) {
   return name.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu)?.join("-") ?? "other";
 }
 
-/** Make the addresses in a text absolute, because feed readers show it elsewhere. */
+/** Make the URLs in HTML absolute, because feed readers show it elsewhere. */
 export function absolute(html, base) {
   return html.replace(/<[a-z](?:"[^"]*"|[^">])*>/gi, (tag) =>
     tag.replace(/(\s(?:href|src|poster)=")([^"]*)/g, (all, start, address) =>
