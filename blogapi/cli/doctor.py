@@ -153,13 +153,13 @@ def _url(config: Config) -> str:
     try:
         with urlopen(f"{url}/healthz", timeout=5) as answer:
             if not answer.read(100).startswith(b'{"status":"ok"'):
-                raise ValueError(f"{url}/healthz: the answer is another program's; set PORT or BLOGAPI_URL")
+                raise ValueError(f"{url}/healthz: the response is another program's; set PORT or BLOGAPI_URL")
             return url
     except HTTPError as error:
         other = "if this is another program, set PORT or BLOGAPI_URL"
         raise ValueError(f"{url}/healthz: {error.code} {error.reason}; see the log of the server; {other}") from None
     except (HTTPException, OSError) as error:
-        cause = getattr(error, "reason", error if isinstance(error, OSError) else "the answer is not HTTP")
+        cause = getattr(error, "reason", error if isinstance(error, OSError) else "the response is not HTTP")
         reason = getattr(cause, "strerror", None) or cause
         raise ValueError(f"{url}/healthz: {reason}; is the server running?") from None
 

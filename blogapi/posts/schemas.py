@@ -147,7 +147,7 @@ class NewPostSchema(PostInputSchema):
 class PostChangeSchema(PostInputSchema):
     """A change to a post (RFC 7396). Null clears tags and the optional fields, except published_at.
 
-    "" also clears optional texts. A field that is left out keeps its value, and so does a slug, status or published_at
+    "" also clears optional strings. A field that is left out keeps its value, as does a slug, status or published_at
     that is null.
     """
 

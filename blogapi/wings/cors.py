@@ -18,7 +18,7 @@ cors = Blueprint("cors", __name__)  # registered only if origins are configured;
 
 @cors.before_app_request
 def answer_preflight() -> Response | None:
-    """Answer a preflight request, which needs no API key and does not count towards the rate limit."""
+    """Return the response to a preflight request, which needs no API key and does not count towards the rate limit."""
     request = current_request()
     asks = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in request.environ
     if asks and request.environ.get("HTTP_ORIGIN") and ALLOW_ORIGIN in headers_for(request):

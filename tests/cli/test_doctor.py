@@ -63,7 +63,7 @@ def test_a_missing_database_and_a_missing_server_are_faults(tmp_path):
 
 def test_another_program_on_the_port_is_a_fault(path, receiver):
     found = checks(BLOGAPI_URL=receiver.url.rpartition("/")[0])[1]
-    assert "the answer is another program's" in found["BLOGAPI_URL"]
+    assert "the response is another program's" in found["BLOGAPI_URL"]
 
 
 def test_it_says_that_a_database_is_new_or_has_no_key(path, run, folder):
@@ -147,7 +147,7 @@ def test_a_server_for_an_existing_database_creates_none(tmp_path, content):
 @cases(
     ("answered", "fault"),
     [
-        (b"SSH-2.0-OpenSSH_9\r\n", "the answer is not HTTP; is the server running?"),
+        (b"SSH-2.0-OpenSSH_9\r\n", "the response is not HTTP; is the server running?"),
         (b"HTTP/1.0 404 No\r\n\r\n", "404 No; see the log of the server; if this is another program, set PORT or BLOG"),
         (b"", "Remote end closed connection without response; is the server running?"),
     ],

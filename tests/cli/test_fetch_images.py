@@ -157,7 +157,7 @@ def test_what_cannot_be_fetched_is_left_as_it_was_and_named_with_the_reason(run,
         "too many redirects",
         "redirected to an address that is not http or https",
         "its host answers 500",
-        "the connection broke off, or the answer was not HTTP",
+        "the connection broke off, or the response was not HTTP",
         "more than 20,971,520 bytes",
         "cannot connect: Connection refused",
     ]
@@ -180,7 +180,7 @@ def test_a_host_that_does_not_answer_is_given_up_after_three_images(run, storage
     _, _, error = run("import", post("".join(f"![]({{}}/{number}.png)\n" for number in range(5))), "--fetch-images")
     assert time.monotonic() - begun < 10
     assert host.asked == ["/0.png", "/1.png", "/2.png"]
-    reason = "no answer within 1 s"
+    reason = "no response within 1 s"
     assert [line.split(": ", 1)[1] for line in error] == [reason, f"its host failed 3 times: {reason}"]
 
 

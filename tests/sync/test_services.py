@@ -86,9 +86,9 @@ def test_with_published_no_new_files_are_written_for_drafts(run, folder, tmp_pat
 def test_the_address_and_the_key_are_checked_before_anything_else(run, folder, blog):
     here = folder(a="# A\n")
     assert run("push", here, key="blog_" + "x" * 43)[1][0].startswith("Authorization: the API key is unknown")
-    assert run("push", here, to="blog.example.org")[1][0].startswith("'blog.example.org' must be the address")
+    assert run("push", here, to="blog.example.org")[1][0].startswith("'blog.example.org' must be the URL")
     other = f"http://127.0.0.1:{blog.port}/v2"
-    assert run("push", here, to=other)[1] == [f"{other} is not the address of blogapi 1.2 or newer"]
+    assert run("push", here, to=other)[1] == [f"{other} is not the URL of blogapi 1.2 or newer"]
     assert run("push", here, to="http://127.0.0.1:1")[1][0].startswith("http://127.0.0.1:1 does not answer")
     assert not (here / ".blogapi.json").exists()
     for options in ({"key": "blog_" + "x" * 43}, {"to": other}, {"to": "http://127.0.0.1:1"}):
@@ -186,7 +186,7 @@ def test_the_key_is_sent_only_to_a_service_whose_certificate_is_trusted(run, fol
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate) if is_trusted else "")
     with Receiver(tls=context) as receiver:
         status, lines = run("push", folder(a="# A\n"), to=f"https://localhost:{receiver.port}")
-    assert (status, "is not the address" in lines[-1], "certificate" in lines[-1]) == (1, is_trusted, not is_trusted)
+    assert (status, "is not the URL" in lines[-1], "certificate" in lines[-1]) == (1, is_trusted, not is_trusted)
     assert len(receiver.messages) == is_trusted
 
 

@@ -82,7 +82,7 @@ def test_hanging_receivers_delay_neither_others_nor_requests(service, receiver):
         for webhook in (hung, dripped):
             eventually(lambda webhook=webhook: deliveries(service, webhook)[-1]["attempts"] == 1)
             first = deliveries(service, webhook)[-1]
-            assert (first["state"], first["last_error"]) == ("pending", "no answer within 10 s")
+            assert (first["state"], first["last_error"]) == ("pending", "no response within 10 s")
             assert "last_status" not in first
 
 

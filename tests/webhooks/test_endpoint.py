@@ -135,7 +135,7 @@ def alarm(seconds):
 def assert_given_up_in_time(url):
     begun = time.monotonic()
     result = Endpoint(url, "a2V5", True, 0.3, alarm).send("msg_1", b"{}", begun)
-    assert result == AttemptResult(error="no answer within 0.3 s")
+    assert result == AttemptResult(error="no response within 0.3 s")
     assert 0.3 <= time.monotonic() - begun < 4
 
 
@@ -162,7 +162,7 @@ def test_nothing_is_called_once_the_time_limit_is_reached(receiver, two_addresse
 
 INTERIM = b"HTTP/1.1 100 Continue\r\nX: " + b"x" * 1000 + b"\r\n\r\n"  # long: Python skips at most 100 of them
 FINAL = b"HTTP/1.1 200 OK\r\n\r\n"
-ENDED = "the connection broke off, or the answer was not HTTP"
+ENDED = "the connection broke off, or the response was not HTTP"
 
 
 @cases(

@@ -147,7 +147,7 @@ def describe_parameters(rule: Rule, operation: Operation, known: dict[str, Any])
 
 
 def has_validator(operation: Operation) -> bool:
-    """Return whether an operation may answer 304 Not Modified."""
+    """Return whether an operation may return 304 Not Modified."""
     return operation.method == "GET" and "ETag" in operation.answer.headers
 
 

@@ -116,7 +116,7 @@ def create_image(request: Request) -> Response:
 
     The body is a multipart form with a part named `file`, or the raw image, sent as `image/*`. The image is a JPEG,
     PNG, GIF, WebP or AVIF of at most 20 MiB, 16,384 pixels per side and 100 megapixels. The server stores only the
-    picture: it removes metadata such as a photograph's location and camera, comments and thumbnails. If the image
+    image itself, without metadata such as a photograph's location and camera, comments and thumbnails. If the image
     already exists, the response is 200.
     """
     with ExitStack() as opened:

@@ -1,4 +1,4 @@
-"""Answer queries for the configuration, tags, posts (as entries) and images. Also find posts by their URLs."""
+"""Run queries for the configuration, tags, posts (as entries) and images. Also find posts by their URLs."""
 
 import re
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def ref_of(request: Request, url: Any) -> PostRef:
         match = template and re.fullmatch(pattern.replace(r"\{id\}", "(?P<id>[1-9][0-9]{0,17})"), path)
         if match:
             return int(match["id"]) if "id" in match.groupdict() else match["slug"]
-    raise BadRequest("url: must be the address of a post")
+    raise BadRequest("url: must be the URL of a post")
 
 
 def parse_offset(text: str) -> int:

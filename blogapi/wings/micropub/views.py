@@ -57,7 +57,7 @@ def finish(response: Response) -> Response:
 
 @views.get(MICROPUB, strict_slashes=False)
 def answer_query() -> Response:
-    """Answer a query, or show a page to a browser, whose request contains neither a query nor a key."""
+    """Return the result of a query, or a page for a browser, whose request contains neither a query nor a key."""
     request = current_request()
     asked = request.args.get("q")
     if asked is None and "HTTP_AUTHORIZATION" not in request.environ:
@@ -77,7 +77,7 @@ def show_endpoint(request: Request) -> Response:
 
 @for_strangers
 def refuse_xml_rpc() -> Response:
-    """Answer programs that use WordPress's XML-RPC interface with an error that recommends Micropub."""
+    """Return an error that recommends Micropub to programs that use WordPress's XML-RPC interface."""
     endpoint = public(current_request(), MICROPUB)
     raise NotFound(f"XML-RPC is not supported; choose Micropub in the program, with the address {endpoint}")
 
@@ -216,7 +216,7 @@ def answer_media_query() -> Response:
 @views.route(MICROPUB, methods=OTHER_METHODS, strict_slashes=False)
 @views.route(MEDIA, methods=OTHER_METHODS)
 def refuse_method() -> NoReturn:
-    """Refuse all other methods, or answer 401 if the request has no key."""
+    """Refuse all other methods, or return 401 if the request has no key."""
     request = current_request()
     authorize(request)
     raise MethodNotAllowed(["GET", "HEAD", "POST"])

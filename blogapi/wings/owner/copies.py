@@ -5,7 +5,7 @@ increments the `number` of that copy with each change. A form opens with the cur
 the post lists the other copies.
 
 A place such as "Qx7 3" identifies the text of the form Qx7 at number 3. In `over`, a form sends the place of the text
-it was opened with. Once the writer has chosen between two texts, the form sends the place of the text to replace and
+it was opened with. Once the writer has chosen between two versions, the form sends the place of the text to replace and
 the word "instead": "Qx7 3 instead". Each write compares `over` with the current copy:
 
 | request                                | no current text   | current: its own or `over` | current: another's text   |

@@ -107,7 +107,7 @@ class Remote:
 
     def __init__(self, address: str, key: str, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep):
         if not BASE_URL.fullmatch(address):
-            raise RemoteError(f"{address[:80]!r} must be the address of a service, such as https://blog.example.org")
+            raise RemoteError(f"{address[:80]!r} must be the URL of a service, such as https://blog.example.org")
         if not re.fullmatch("[!-~]+", key):
             raise RemoteError("BLOGAPI_KEY must be a key of the service, such as blog_…")
         if address.startswith("http:") and not is_loopback(address):
@@ -194,7 +194,7 @@ class Remote:
         try:
             return read(json_in(answer))
         except (ValueError, KeyError, TypeError, OverflowError):
-            raise RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer") from None
+            raise RemoteError(f"{self.address} is not the URL of blogapi 1.2 or newer") from None
 
     # Resources of the service
 

@@ -29,7 +29,7 @@ class Note(StrEnum):
     HIDDEN = "hidden", "Kept as drafts:", "something hides them; publish those that may be read"
     NOT_PUBLISHED = "not published", "Drafts with a date:", "nothing says they were public; --publish publishes them"
     NO_INDEX = "no index", "Hidden from search engines:", "the new site has to tell them again"
-    OTHER_DATES = "other dates", "Drafts without a date:", "--date-from NAME takes such a name for the date"
+    OTHER_DATES = "other dates", "Drafts without a date:", "--date-from NAME uses one of these names for the date"
     NO_DATES = "no dates", PUBLISHED_NOW, "no date was recognized; use `date`"
     NO_DATES_IN_EXPORTS = "no dates in exports", PUBLISHED_NOW, "the export has no date for them"
     UNREAD_DATES = "unread dates", "Kept as drafts:", "their dates cannot be read; publish them with one"

@@ -188,10 +188,10 @@ def reason_of(error: Exception, seconds: int) -> str:
     if isinstance(error, NewConnectionError):
         return f"cannot connect: {getattr(error.__cause__, 'strerror', None) or 'unreachable'}"
     if isinstance(error, TimeoutError | ConnectTimeoutError):
-        return f"no answer within {seconds} s"
+        return f"no response within {seconds} s"
     if isinstance(error, ssl.SSLError):
         return f"TLS: {getattr(error, 'verify_message', None) or str(error.reason).replace('_', ' ').lower()}"
-    return "the connection broke off, or the answer was not HTTP"
+    return "the connection broke off, or the response was not HTTP"
 
 
 def seconds_until(retry_after: str, now: float) -> int:

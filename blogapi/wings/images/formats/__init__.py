@@ -1,6 +1,6 @@
 """Detect the type of an image file from its bytes, and choose the parts to keep.
 
-The readers parse only the container format, never the pixels. They keep the parts needed to show the picture, byte for
+The readers parse only the container format, never the pixels. They keep the parts needed to show the image, byte for
 byte, and drop everything else: a photograph's location and camera, comments, thumbnails, and bytes after the image.
 """
 
