@@ -39,13 +39,13 @@ class ClientConnection:
         self.sock = sock
         self.address = address  # identifies a client without a key or session
         self.client = Client(address)
-        self.tier = shared.strangers  # the budgets that its client shares with others
+        self.tier = shared.strangers  # the budgets that the client shares with all other strangers or known clients
         self.shared = shared
         self.started = False  # whether the first byte of a request has arrived
-        self.is_used = False  # whether a response was sent
-        self.is_idle = False  # whether it waits for another request after a response
+        self.is_used = False  # whether a response has been sent
+        self.is_idle = False  # whether the connection waits for another request after a response
         self.is_accepted = False  # whether the body is arriving after the key or session was accepted
-        self.reading = False  # whether it may be evicted, because its request is still arriving or queued
+        self.reading = False  # whether the connection may be evicted, because its request is still arriving or queued
         self.until = NEVER  # monotonic time at which the current wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response, or memory was last reserved for it
         self.linger = False  # whether there may be unread input when the connection is closed

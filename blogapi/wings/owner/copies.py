@@ -18,7 +18,7 @@ the word "instead": "Qx7 3 instead". Each write compares `over` with the current
 | discard                                | no-op             | it is DISCARDED            | it is DISCARDED           |
 | use, or undo a discard                 | becomes current   | becomes current            | the other goes ASIDE      |
 
-The server deletes a text only after a form that shows the text has continued or saved it, or because the text is old,
+The server deletes a copy only after a form that shows the copy has continued or saved it, or because the copy is old,
 or because the copies exceed the limits.
 
 The current copy records in `seen` the last number of each form whose text it contains or replaces. From `seen`, the

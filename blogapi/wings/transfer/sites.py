@@ -90,7 +90,7 @@ def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
                 values = _read(config, roots_of(bound))
             except DataError as error:
                 unread = unread or f"{config} ({error})"
-                if config.stem in ("_config", "hugo"):  # No unrelated program has such a file.
+                if config.stem in ("_config", "hugo"):  # No unrelated program has a file with this name.
                     program = next(program for program in reversed(PROGRAMS) if config.name in program.config_files)
                     return Site(program, zone, "", program.permalink_pattern, parent, config, None, True, unread)
                 continue
