@@ -23,7 +23,7 @@ from blogapi.wings.search import index
 Progress = Callable[[Iterable, int], Iterable]  # receives rows and their number, and returns the rows
 # Tables that are not copied, because the target derives their rows from the other tables
 FILLED = ("image_total", "search_rebuild", "upload")
-# The webhooks in a database before version 13, which kept their options in a separate table
+# Reads webhooks from a database older than version 13, which keeps their options in a separate table
 OLD_WEBHOOKS = """(
     SELECT webhook.*, coalesce(headers, '{}') AS headers, coalesce(after_seconds, 0) AS after_seconds,
         coalesce(body, 'event') AS body

@@ -26,7 +26,7 @@ class Form:
         self.size = 0  # bytes in all fields so far
 
     def read(self) -> None:
-        """Read the form. Raises BadRequest if it is malformed, RequestEntityTooLarge if it is too large."""
+        """Read the form. Raises BadRequest if it is malformed, or RequestEntityTooLarge if it is too large."""
         receive: Receive = self.keep
         for event in self._events():
             if isinstance(event, MultipartSegment):
@@ -82,7 +82,7 @@ def text_of(data: bytes | bytearray) -> str:
 
 
 def pieces(request: Request, max_bytes: int, too_large: str) -> Iterator[bytes]:
-    """Yield the body in pieces. Raises RequestEntityTooLarge if it exceeds `max_bytes`, BadRequest if it ends early."""
+    """Yield the body in pieces. Raises RequestEntityTooLarge if it is too large, or BadRequest if it ends early."""
     request.info.max_body_bytes = max_bytes
     length, read, source = body_length(request), 0, request.environ["wsgi.input"]
     if length > max_bytes:

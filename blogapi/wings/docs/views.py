@@ -81,5 +81,5 @@ add_static(views, "/docs", FILES)
 
 @cache
 def description(server: str) -> bytes:
-    """Return the description as JSON, which is cached, because it stays the same while the service runs."""
+    """Return the description as JSON, which is cached, because it does not change while the service runs."""
     return f"{json.dumps(describe(current_app, server))}\n".encode()

@@ -103,7 +103,7 @@ def _find(reader: Reader, condition: Any, kind: str) -> bytes:
 def restore(
     tx: Transaction, ref: PostRef, version: int, author: Author, check: Check = no_check, names: list[str] = RESTORED
 ) -> bytes:
-    """Restore fields from a revision, and return the post's document. Raises the exceptions of `posts.change`."""
+    """Restore fields from a revision, and return the post's document. Raises the same exceptions as `posts.change`."""
     old = documents.load(find(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in names}, author, check)
 

@@ -62,7 +62,7 @@ def check_author(reader: Reader, name: str) -> None:
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
     """Undo all changes since a time, or only those made with one key. Yield the result for each post.
 
-    If another key has changed a post after the given key did, the post stays as it is. Other clients can write during
+    If another key has changed a post after the given key did, the post is not changed. Other clients can write during
     an undo. An interrupted undo can be repeated.
     """
     due.publish_all(database)
@@ -175,7 +175,7 @@ def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fie
 
 
 def _conflict(changes: list[PastChange], key: str | None) -> str:
-    """Return the reason to leave a post as it is if another key has changed it since, otherwise ""."""
+    """Return the reason to leave a post as it is if another key has changed it since, or else ""."""
     others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
     is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
     stays = "; its tags stay renamed or removed" if is_retagged else ""
@@ -203,7 +203,7 @@ def _bring_back(tx: Transaction | None, post_id: int, present: Fields, target: F
 
 def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fields, str]:
     """Return the earlier state of a post without slugs that are taken, and how it differs from the original."""
-    # Even with a number appended to its slug, the post releases the present one, which another post may need.
+    # Even if a number is appended to its slug, the post releases its current slug, which another post may need.
     slug, former = slugs.find_free(tx, target["slug"], post_id), target.get("former_slugs", [])
     free = slugs.still_free(tx, former, post_id)
     differences = [f"its slug {target['slug']} is taken, so it has {slug}"] if slug != target["slug"] else []

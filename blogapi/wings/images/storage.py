@@ -158,7 +158,7 @@ def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
 def store(
     reader: Reader, write: Callable[..., Any], image: StoredImage, kept: ImageFile, check: UploadCheck = None
 ) -> tuple[StoredImage, bool]:
-    """Store an image from `identify`: first its parts, then its row. Return the image, and whether it is new.
+    """Store an image that `identify` returned: first its parts, then its row. Return the image, and whether it is new.
 
     `write` works like `Database.write`. `check` runs in the last transaction. Raises Unavailable.
     """

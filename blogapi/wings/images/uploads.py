@@ -73,7 +73,7 @@ def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
 
 
 def store_image(request: Request, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
-    """Store an image from `identify`. Return it, and whether it is new. Raises the exceptions of `store_file`."""
+    """Do the same as `store_file`, with an image that `identify` has returned."""
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):
         return known, False

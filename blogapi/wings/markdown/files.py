@@ -61,7 +61,7 @@ class ReadOptions(NamedTuple):
     """How to read front matter. By default, any program may have written it."""
 
     program: Program | None = ANY  # None for a request, which must use this service's names
-    keeps_others: bool = True  # whether to keep unknown names in `params`; otherwise, they are errors
+    keeps_others: bool = True  # whether to keep unknown names in `params` rather than report them as errors
     zone: tzinfo = UTC  # time zone for times without an offset
     date_from: str = ""  # the name to read the date from if the file has no other date
 
@@ -140,7 +140,7 @@ def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
     """Return a post as a Markdown file that `parse` reads back as the same post.
 
     With `flat`, other programs can read the file too: the status and the date have the names that such programs use,
-    and `params` move to the top level. A param stays where it is if its name would mean something else there.
+    and `params` move to the top level. A param is not moved if its name would mean something else there.
     """
     values = {name: post[name] for name in WRITTEN if post.get(name)}
     params = values.get("params", {})
@@ -207,7 +207,7 @@ def heading(content: str) -> str:
 
 
 def _written(value: str | list[str], also_special: str = "") -> str:
-    """Write a string without quotes if every YAML parser reads it as that string; otherwise, in double quotes."""
+    """Write a string without quotes if every YAML parser reads it as that string, or else in double quotes."""
     if isinstance(value, list):
         return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
     is_text = value[:1].isalpha() and value.isprintable() and value.lower() not in YAML_WORDS

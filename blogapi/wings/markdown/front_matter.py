@@ -1,4 +1,4 @@
-"""Read front matter in YAML or TOML. Scalars stay text, as the file spells them, until `typed` converts them."""
+"""Read front matter in YAML or TOML. Scalars are kept as text, as spelled in the file, until `typed` converts them."""
 
 import re
 import tomllib
@@ -26,8 +26,8 @@ CLOSING = {
 # Characters that YAML 1.2 forbids (5.1), except surrogates, which decoding has already rejected
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
-# Messages to show in place of a parser's message that contains the phrase. libyaml and PyYAML both use these phrases,
-# but they word the rest of their messages differently.
+# Maps a phrase in a parser's message to the message to show instead. libyaml and PyYAML both use these phrases, but
+# word the rest of their messages differently.
 PARSER_HINTS = {
     "mapping values are not allowed": "mapping values are not allowed here: put the text in quotes",
     "cannot start any token": "a character cannot start any token: put the text in quotes, and spaces instead of tabs",
@@ -40,8 +40,8 @@ BOOLEAN = re.compile("(true|True|TRUE)|false|False|FALSE")
 INTEGER = re.compile("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?((\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 
-# The second group matches a number, boolean or date, which `read_toml` puts in quotes so that it stays text. Without
-# that group, the pattern also matches strings and table headers (which look like lists), so that they stay unchanged.
+# The second group matches a number, boolean or date, which `read_toml` puts in quotes to keep it as text. If that
+# group is empty, the pattern has matched a string or a table header (which looks like a list), which is not changed.
 TOML_VALUE = re.compile(
     rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
     r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]++(?:[ ]\d\d:[^\s#\]},]++)?+)(?![ \t]*[.=])",
@@ -88,7 +88,7 @@ class TomlScalar(Plain):
 
 
 def typed(value: Any) -> Any:
-    """Convert parsed front matter to strings, numbers, booleans, lists and mappings, leaving out null."""
+    """Convert parsed front matter to strings, numbers, booleans, lists and mappings, skipping null values."""
     if isinstance(value, dict):
         return {name: element for name, part in value.items() if (element := typed(part)) is not None}
     if isinstance(value, list):
@@ -146,7 +146,7 @@ class YamlReader:
         self.lines: dict[str, int] = {}  # name -> line number
 
     def line(self, mark: Any) -> int:
-        """Return a mark's line number. The parser's own also counts characters other than LF as line breaks."""
+        """Return a mark's line number. The parser's own line number counts more than LF as line breaks."""
         return bisect_left(self.breaks, mark.index) + 2  # In the file, the YAML begins on line 2.
 
     def read(self) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _hinted(problem: str | None) -> str:
-    """Return our message for a problem that a parser reports, or the parser's if we have none."""
+    """Return our own message for a problem that a parser reports, or else the parser's message."""
     problem = problem or ""
     return next((message for words, message in PARSER_HINTS.items() if words in problem), problem)
 

@@ -9,7 +9,7 @@ from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import MAX_DEPTH, MAX_FRONT_MATTER_BYTES, MAX_VALUES, MarkdownError, Plain
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
-# a program's `header_form` -> pattern. The group `title` is text above the headers that stays in the content.
+# a program's `header_form` -> pattern. The group `title` is text above the headers that is kept in the content.
 HEADER_FORMS = {
     "..": re.compile(rf"(?:<!--\s*\n)?(?P<headers>(?:\.\. {HEADER_NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
     "::": re.compile(rf"(?P<headers>(?:(?:- |  )?{HEADER_NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
@@ -57,7 +57,7 @@ BREAKS = re.compile(r"\A[ \t]*(?:\r?\n){0,2}")
 
 
 def split_headers(content: str) -> tuple[bytes, str, str, int]:
-    """Return the headers' form, the headers, the content, and the line number where it begins. Raises MarkdownError.
+    """Return the headers' form, the headers, the content, and the content's first line number. Raises MarkdownError.
 
     The form is a program's `header_form`, b"---" if only the opening delimiter is missing, b"{" for JSON, or b"" if
     there are no headers.
@@ -124,7 +124,7 @@ def read_headers(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _end_of_json(text: str) -> int:
-    """Return where the JSON object at the start of a string ends. Raises MarkdownError if it never does."""
+    """Return where the JSON object at the start of a string ends. Raises MarkdownError if it never ends."""
     without_text = JSON_STRING.sub(lambda match: " " * len(match[0]), text)
     depth = 0
     for match in re.finditer(r"[\[{\]}]", without_text):

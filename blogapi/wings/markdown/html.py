@@ -41,7 +41,7 @@ REOPENED = re.compile(
 ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in "\t\n\r ()<>"})
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-# Elements that stay HTML: always, if they have an attribute, or if they contain certain elements
+# Elements that are kept as HTML: always, if they have an attribute, or if they contain certain elements
 KEPT_TAGS = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
 KEPT_WITH_ATTRIBUTE = {"script": "src", "ol": "reversed"}
 KEPT_WITH_CONTENT = {
@@ -133,9 +133,10 @@ def markdown_of(html: str) -> str:
 
 
 def safe_markdown_of(html: str) -> tuple[str, set[str]]:
-    """Convert HTML from a request, leaving out scripts, frames, forms, and URLs that a browser would execute.
+    """Convert HTML from a request, dropping scripts, frames, forms, and URLs that a browser would execute.
 
-    Also return the names of elements that were removed or lost their URL. Raises the exceptions of `markdown_of`.
+    Also return the names of elements that were removed or lost their URL. Raises the same exceptions as
+    `markdown_of`.
     """
     if len(html) > MAX_SENT:
         raise MarkdownError(f"must have at most {MAX_SENT:,} characters; send Markdown instead")
@@ -162,7 +163,7 @@ def image_of(label: str, address: str) -> str:
 
 
 def text_of(html: str) -> str:
-    """Return the text of short HTML, such as a title, leaving out references to nonexistent characters."""
+    """Return the text of short HTML, such as a title, without references to nonexistent characters."""
     return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
 
 
@@ -257,7 +258,7 @@ class Preparation:
 
 
 def _one_block(html: str) -> str:
-    """Put HTML on one line, which Markdown reads as one block, and escape anything that looks like a Markdown link."""
+    """Put HTML on one line, so that it is one Markdown block, and escape anything that looks like a Markdown link."""
     html = html.strip().replace("](", "]&#40;")
     return html.replace("\n", "&#10;").replace("\r", "&#13;") if "<pre" in html else LINE_BREAKS.sub(" ", html)
 

@@ -65,7 +65,7 @@ class Program:
     not_in_names: re.Pattern[str] = NO_MATCH  # matches text to remove from file names
     index_names: tuple[str, ...] = ("index",)  # files whose posts are named after their folder
     names_have_tags: bool = False  # whether a file named `[bread] name.md` has the tag bread, as in Blot
-    titles_from_names: bool = False  # whether the file name is the title of a post without one
+    titles_from_names: bool = False  # whether a post without a title gets its file name as its title
     permalink_pattern: str = ""  # default pattern for the URLs of posts
     permalink_styles: dict[str, str] = field(default_factory=dict)  # name in a configuration -> pattern
     data_files: tuple[str, ...] = ()  # files with values for all posts in a folder; {} stands for the folder's name
@@ -283,7 +283,7 @@ ANY = Program(
     language_files=_all("language_files"),
 )
 BY_HEADER_FORM = {program.header_form: program for program in PROGRAMS if program.header_form}
-STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # for any program; its own styles take precedence
+STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # but a program's own styles take precedence
 
 
 def recognized_by(header_form: str, names: Iterable[str]) -> Program:

@@ -1,8 +1,8 @@
 """Decide whether a post from any program was public, and find passwords in its values.
 
-One list of names serves all programs. A post counts as hidden if any of these names, at any depth, has a value that is
+One list of names serves all programs. A post is hidden if any of these names, at any depth, has a value that is
 not known to mean public. A misunderstood name can therefore turn a public post into a draft, which the report lists,
-but it does not publish a hidden post.
+but it cannot make a hidden post public.
 """
 
 import re
@@ -51,7 +51,7 @@ DRAFT_TITLE = re.compile(
     r"\s*([\[({<](draft|wip|private|unlisted|hidden)[\])}>].*|(draft|wip) ?:.*|.*[\[(](draft|wip)[\])]\s*)", re.DOTALL
 )
 HIDING_TAGS = {"draft", "drafts", "private", "unlisted", "hidden"}  # in Nikola and Obsidian
-# Reasons that the author of a draft expects; the report leaves them out
+# Reasons that the author of a draft expects, and that the report therefore omits
 PLAIN_DRAFTS = {"draft: true", "published: false", "status: draft", "status: pending"}
 LATEST = "~"  # sorts after every time
 
@@ -70,7 +70,7 @@ def _hides(value: str, now: str) -> bool:
 
 
 def _limits(value: str, now: str) -> bool:
-    return value not in PUBLIC and not re.match("[1-9]", value)  # A publication date also means public.
+    return value not in PUBLIC and not re.match("[1-9]", value)  # A date does not hide a post.
 
 
 def _says_hidden(value: str, now: str) -> bool:
@@ -89,8 +89,8 @@ def _is_to_come(value: str, now: str) -> bool:
     return rfc3339_or_empty(value) > now or (looks_like_date(value) and not rfc3339_or_empty(value))
 
 
-# Tests of a value at the present time, and a pattern of the names to which each test applies, in lower-case letters and
-# digits only. A post is hidden if any test is true. `_hides` also applies to names that match HIDING.
+# Tests of a value at the current time, each with a pattern for the names to which it applies (in lower-case letters and
+# digits only). A post is hidden if any test is true. `_hides` also applies to names that match HIDING.
 NAMES: dict[Callable[[str, str], bool], str] = {
     _hides: PASSWORD.pattern,
     _limits: (
@@ -114,7 +114,7 @@ NAMES: dict[Callable[[str, str], bool], str] = {
 
 
 def why_hidden(values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> str:
-    """Return the reason to hide a post, such as `draft: true in posts.json`; "" if it may be published.
+    """Return the reason to hide a post, such as `draft: true in posts.json`, or "" if it may be published.
 
     `values` come from the post's file or, in an export, from the post itself. `inherited` comes from its folders, the
     nearest first, and then from its site. A time without an offset is in UTC. `now` is in RFC 3339.
@@ -172,7 +172,7 @@ def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
 def _reasons(values: Mapping[str, Any], now: str, prefix: str = "") -> Iterator[str]:
     """Yield reasons to hide a post, as `name: value`, or only the name if the value may be a password."""
     for name, value in values.items():
-        if len(name) > MAX_PARAM_NAME:  # too long for `params`, which do not keep it
+        if len(name) > MAX_PARAM_NAME:  # too long to be kept in `params`
             continue
         path = f"{prefix}{name}"
         for element in value if isinstance(value, list) else [value]:

@@ -27,7 +27,7 @@ KNOWN = {*FIELDS_BY_PROPERTY, "category", "photo", "mp-photo-alt", "visibility"}
 NOT_SCHEDULED = "must not be in the future unless post-status is scheduled"
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_VALUES = 100  # per property
-CUT_TITLE = 80  # maximum characters of a title that is made from the first line
+CUT_TITLE = 80  # maximum length of a title that is made from the first line (in characters)
 MAX_BEGINNING, MAX_LINE = 10_000, 500  # how many characters of the content and of a line are searched for a title
 MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
@@ -132,7 +132,7 @@ def post_of(message: Submission, images: list[str], now: str, default_status: st
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Return fields with a status. The status published becomes scheduled if the publication time is in the future."""
+    """Return fields with a status. The status `published` becomes `scheduled` if the post's time is in the future."""
     status = fields.get("status") or status
     is_in_future = status == "published" and (fields.get("published_at") or "") > now
     return fields | {"status": "scheduled" if is_in_future else status}
@@ -204,7 +204,7 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
 
 
 def update_of(body: Mapping[str, Any]) -> Update:
-    """Return the update in a JSON body, leaving out empty values. Raises ValidationError."""
+    """Return the update in a JSON body, without empty values. Raises ValidationError."""
     parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
     if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
         parts, deleted = [replaced, added], dict.fromkeys(deleted)
@@ -226,7 +226,7 @@ def check_size(properties: Mapping[str, list[Any] | None]) -> None:
 
 
 def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
-    """Convert a post to the properties of an entry. The content stays Markdown."""
+    """Convert a post to the properties of an entry. The content is kept as Markdown."""
     properties = {name: [post[field]] for name, field in FIELDS_BY_PROPERTY.items() if post.get(field)}
     return properties | ({"category": post["tags"]} if post["tags"] else {}) | {"url": [url]}
 

@@ -48,7 +48,7 @@ class Submission(NamedTuple):
 @key_required
 @rate_limited
 def count_key(request: Request, key: KnownKey) -> None:
-    """Check a request's key, and count the request. Called late, because a form may contain the key."""
+    """Check a request's key, and count the request. This is called late, because a form may contain the key."""
 
 
 def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str] = SCOPES) -> None:

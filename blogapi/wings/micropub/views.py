@@ -136,7 +136,7 @@ def created_response(request: Request, url: str, **more: Any) -> Response:
 
 
 def changed_response(request: Request, old: Fields, new: Fields, **more: Any) -> Response:
-    """Return the post's URL if the change altered it, otherwise a 204."""
+    """Return the post's URL if the change altered it, or else a 204."""
     url = url_of(request, new)
     return created_response(request, url, **more) if url != url_of(request, old) else no_content(request)
 

@@ -66,7 +66,7 @@ def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str
 
 
 def cleared(changes: Fields) -> Fields:
-    """Return a proposal's changes with None for each cleared field, except for `tags`, which stay an empty list."""
+    """Return a proposal's changes with None for each cleared field, except for `tags`, which remains an empty list."""
     return {name: value or (value if name == "tags" else None) for name, value in changes.items()}
 
 
@@ -75,7 +75,7 @@ def cleared(changes: Fields) -> Fields:
 _document = AsBytes(Proposal.document)
 _columns = Proposal.id, Proposal.post_id, Proposal.author, Proposal.created_at, Proposal.base, _document
 _is_waiting = Proposal.refused_at.is_null()
-# The join leaves out proposals for posts in the trash.
+# The join excludes proposals for posts in the trash.
 _of_present = Proposal.select().join(Post, on=Post.id == Proposal.post_id).where(_is_waiting)
 
 

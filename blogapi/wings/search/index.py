@@ -14,7 +14,7 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 from blogapi.wings.search import words
 
 INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
-BATCH_SECONDS = 0.02  # after this time, a transaction of a rebuild starts no further post
+BATCH_SECONDS = 0.02  # after this time, a transaction of a rebuild does not begin another post
 PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
 MERGED_PAGES = 16  # how many pages of SQLite's index a transaction merges, which takes 4 ms
 
@@ -43,7 +43,7 @@ def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
     if tx.dialect == "postgresql":
         values["words"] = " ".join({*title.split(), *text.split()})
     tx.defer_last((post_id,), ADD, **values)
-    if tx.dialect == "sqlite" and not tx.engine.loop.is_cooperative:  # Our own server merges in the background.
+    if tx.dialect == "sqlite" and not tx.engine.loop.is_cooperative:  # Our own server does this in the background.
         tx.defer_last((MAX_ID + 1,), MERGE)
 
 

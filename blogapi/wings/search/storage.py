@@ -34,7 +34,7 @@ class Rebuilding(Unavailable):
 
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
-    """Return a page of results. A quick search runs inline, all others in a thread. Raises Rebuilding."""
+    """Return a page of results. A quick search runs inline, and all others run in a thread. Raises Rebuilding."""
     (text, is_prefix), *others = words.of_search(query.q)
     is_word = " " not in text and not is_prefix and not others
     if is_word and query.sort == "created_at" and query.tag is None and query.status in (None, "published"):
@@ -52,10 +52,10 @@ def _has_more(reader: Reader, query: ListQuery) -> bool:
 
 
 def page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any, int | Cursor[int]]:
-    """Return a page of the posts that contain the words of `q`. Raises Rebuilding.
+    """Return a page of the posts that contain the words in `q`. Raises Rebuilding.
 
-    A list sorted by relevance begins with the posts whose title contains all words. Within each part, the newest post
-    comes first. If posts are sorted by creation, SQLite reads at most `max_read` matches.
+    In a list sorted by relevance, the posts whose title contains all words come before the others, and both groups are
+    sorted newest first. For a list sorted by creation time, SQLite reads at most `max_read` matches.
     """
     below = rebuild_position(reader)
     if query.sort == "created_at":
@@ -68,7 +68,7 @@ def page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any
 
 
 def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tuple]:
-    """Yield the rows of posts from the id `below` on, which are all indexed. Raises Rebuilding if they are too few."""
+    """Yield the rows of posts from the id `below` on, which are all indexed. Raises Rebuilding if there are too few."""
     count = 0
     for row in rows:
         if id_of(row) < below:
@@ -112,7 +112,7 @@ class Order(NamedTuple):
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Compiled:
     """Return the query for a page. The parameters are limit, key, id, after, max_read, and those for the words."""
     lists = [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]
-    if sort in ("published_at", "updated_at"):  # The owner's page searches by the latest change.
+    if sort in ("published_at", "updated_at"):  # The owner's page sorts results by updated_at.
         # The conditions on the time alone let PostgreSQL use its index.
         follows = f"({sort}, id) < (:key, :id) AND {sort} >= :after AND {sort} <= :key"
         order = Order(lists, sort, f"{sort} DESC, id DESC", follows, True)

@@ -29,7 +29,7 @@ PHRASE = compiled(rf'"([^"]*)"|((?:{WORD_PATTERN})+)(\*(?![\w*]))?')
 # Combining classes of marks that are part of a letter: kana voicing marks, Asian vowel and tone marks, and the virama
 OF_LETTERS = "".join(rf"\p{{ccc={number}}}" for number in (0, 7, 8, 9, 84, 91, 103, 107, 118, 122, 129, 130, 132))
 DIACRITICS = compiled(rf"[[\p{{M}}--[{OF_LETTERS}]]\p{{Me}}\p{{Variation_Selector}}]+")
-# Letters with a stroke, bar, hook or descender, which Unicode does not decompose, and what people type instead
+# Letters with a stroke, bar, hook or descender, which Unicode does not decompose, and the letters typed instead
 PLAIN = dict(zip("ⱥƀȼđɇǥħɨɉꝁłƚⱡøɵᵽɍꞩŧⱦʉɏƶғҝҟұҹӿ", "abcdeghijklllooprsttuyzгккүчх", strict=True))
 PLAIN |= dict(zip("ıȷɓɖɗƒƙŋɲƴəǝɛɔðґҗҙқңҫҭҳҷө", "ijbddfknnyeeeodгжзкнстхчо", strict=True))
 PLAIN |= {"æ": "ae", "œ": "oe", "þ": "th", "ӕ": "ае"}  # The last letter is Cyrillic.
@@ -39,14 +39,14 @@ SORTED = r"[[\p{M}--\p{ccc=0}]\u0f73\u0f75\u0f81\uff9e\uff9f]"
 LONG_RUN = compiled(f"({SORTED}{{4}}){SORTED}+")
 # A ligature and its replacement. NFKD would convert the ligature to 18 characters, and take seconds for a million.
 LONGEST = "\ufdfa", "\u0635\u0644\u0649"
-MAX_WORD = 500  # maximum characters of a word, because PostgreSQL indexes only words of at most 2,046 bytes
-MAX_INDEXED = 100_000  # maximum characters of a post's content, and maximum words of a string
+MAX_WORD = 500  # maximum length of a word (in characters); PostgreSQL indexes only words of at most 2,046 bytes
+MAX_INDEXED = 100_000  # maximum number of characters in a post's content, and of words in a string
 MAX_DECOMPOSED = 4 * MAX_INDEXED  # in characters; NFKD makes Hangul three times as long
-MAX_DIFFERENT = 8_000  # maximum distinct words of a post; replacing all of them takes 20 ms on SQLite
+MAX_DIFFERENT = 8_000  # maximum number of distinct words in a string; replacing all of them takes 20 ms on SQLite
 LARGE = 32 * 1024  # content longer than this is split into words before the transaction begins
 START = "§"  # precedes the first letter of a word, for searches such as f*; merging all words with f would take seconds
 TAG = "¶"  # precedes a whole tag in hexadecimal digits, for searches with `tag`
-BETWEEN = "·"  # stands between two strings, so that no phrase matches across them
+BETWEEN = "·"  # separates two strings, so that no phrase matches across them
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
 
@@ -54,7 +54,7 @@ ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte
 
 
 def split(text: str) -> list[str]:
-    """Return the words of a string in their order."""
+    """Return the words in a string, in order."""
     if text.isascii():
         return text.encode().translate(ASCII_WORDS).decode().split()
     folded = _fold(text)
@@ -76,10 +76,10 @@ def _fold(text: str) -> str:
 
 
 class Phrase(NamedTuple):
-    """Words that must occur in this order, with no other word between them."""
+    """Words that must occur in the order given, with no other word between them."""
 
     text: str  # the words, separated by spaces
-    is_prefix: bool  # whether the last word is only the beginning of one
+    is_prefix: bool  # whether the last word is only the beginning of a word
 
 
 def phrases(q: str) -> Iterator[Phrase]:

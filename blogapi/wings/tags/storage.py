@@ -1,4 +1,4 @@
-"""Storage of tags. A tag exists as long as a post has it, and is spelled as in the newest of its posts."""
+"""Storage of tags. A tag exists as long as a post has it, and is spelled as in the newest post that has it."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -62,9 +62,9 @@ def tags_query(status: str | None) -> Compiled:
 
 
 def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) -> CountedTag:
-    """Rename the tag with the folded name `old` in every post; return the renamed tag.
+    """Rename the tag with the folded name `old` in every post, and return the renamed tag.
 
-    Raises DoesNotExist if no post has the tag, Rejected if another tag already has the new name and `merge` is false.
+    Raises DoesNotExist if no post has the tag, or Rejected if another tag has the new name and `merge` is false.
     """
     before = find(tx, old)
     new = fold(name)

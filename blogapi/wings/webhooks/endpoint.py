@@ -230,7 +230,7 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
         name = host.encode("idna").decode()  # encoded before getaddrinfo, where gevent would log a failure
         if not name.isprintable():
             raise UnicodeError("control characters")
-        # If the trailing dot stayed, resolvers would ask DNS for IP addresses and localhost.
+        # The trailing dot is removed; otherwise, resolvers would look up IP addresses and localhost in DNS.
         infos = socket.getaddrinfo(name.removesuffix("."), port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise AddressError("not a valid host name") from None

@@ -42,7 +42,7 @@ class Message(NamedTuple):
 
 
 class Sender:
-    """Sends messages one by one in a thread per webhook. The threads do not use the database."""
+    """Sends messages one by one, with one thread for each webhook. The threads do not use the database."""
 
     def __init__(self, service: Service):
         self.database = service.database
@@ -50,7 +50,7 @@ class Sender:
         self.config = service.config
         self.timeout = service.loop.timeout
         self.stopping = threading.Event()
-        self.wake = threading.Event()  # set when a thread ends or the service stops, to wake the background work
+        self.wake = threading.Event()  # set when a thread ends or the service stops, to wake the background thread
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # threads by webhook
         self.attempts: list[dict[str, Any]] = []  # attempts that have not been recorded
@@ -104,7 +104,7 @@ class Sender:
 
 
 def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
-    """Return a delivery's state after an attempt that followed `attempts` others, and the time of the next, if any."""
+    """Return a delivery's state after an attempt following `attempts` others, and the time of the next one, if any."""
     if result.status is not None and 200 <= result.status < 300:
         return "delivered", None
     if result.status == GONE or attempts >= len(RETRIES):
@@ -165,7 +165,7 @@ _attempted = Delivery.update(
     next_attempt_at=Case(None, [(_same, Placeholder("next_attempt_at"))], ""),
 )
 _of_attempt = (Delivery.webhook_id == Placeholder("webhook_id")) & (Delivery.event_id == Placeholder("event_id"))
-_of_attempt &= Delivery.attempts == Placeholder("attempts")  # Another process may also have sent it.
+_of_attempt &= Delivery.attempts == Placeholder("attempts")  # false if another process has already recorded one
 RECORD_ATTEMPT = Compiled(_attempted.where(_of_attempt))
-_of_url = (Webhook.id == Placeholder("webhook_id")) & (Webhook.url == Placeholder("url"))  # A new URL stays active.
+_of_url = (Webhook.id == Placeholder("webhook_id")) & (Webhook.url == Placeholder("url"))  # unless the URL is new
 TURN_OFF = Compiled(Webhook.update(active=0).where(_of_url))

@@ -62,7 +62,7 @@ class KnownDelivery(NamedTuple):
     attempts: int
     last_status: int | None
     last_error: str | None
-    next_attempt_at: str | None  # "" means immediately
+    next_attempt_at: str | None  # "" if the delivery is due at once
 
 
 # Webhooks
@@ -125,7 +125,7 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 
 
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
-    """Record events, in this order, for the webhooks that subscribe to them. A post is recorded without its content."""
+    """Record events, in the order given, for the webhooks that subscribe to them. A post's content is not recorded."""
     for name in types:
         if tx.active_webhooks is None:
             tx.active_webhooks = list(tx.rows(ACTIVE_WEBHOOKS))
@@ -159,7 +159,8 @@ def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
 
 
 ADD_EVENT = Compiled(Event.insert(placeholders(Event, "message_id", "type", "payload", "created_at")))
-# An empty next_attempt_at means immediately. The present time would delay the delivery if the clock were then set back.
+# An empty next_attempt_at means that the delivery is due at once. Storing the current time instead would delay the
+# delivery if the clock were set back afterwards.
 _pending = {Delivery.state: "pending", Delivery.next_attempt_at: Placeholder("due")}
 ADD_DELIVERY = Compiled(Delivery.insert(placeholders(Delivery, "webhook_id", "event_id") | _pending))
 
@@ -178,7 +179,7 @@ def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list
 
 
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
-    """Return the subjects (post titles or tags) of a webhook's newest deliveries by delivery id. Skips pings."""
+    """Return the subjects (post titles or tags) of a webhook's newest deliveries by delivery id, skipping pings."""
     newest = deliveries_query.where(Delivery.webhook_id == webhook_id, Event.type != "ping").limit(limit)
     names = {}
     for message_id, payload in reader.rows(newest.select(Event.message_id, Event.payload)):
@@ -219,7 +220,7 @@ def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDeliver
 
 
 def prune(tx: Transaction, webhook_id: int) -> int:
-    """Delete some finished deliveries, over the limit or older than DELIVERY_TTL. Return how many were deleted."""
+    """Delete some finished deliveries over the limit or older than DELIVERY_TTL, and return how many were deleted."""
     finished = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state != "pending")
     surplus = finished.order_by(Delivery.event_id.desc()).offset(MAX_FINISHED).limit(MAX_PRUNED)
     is_old = Event.created_at <= earlier(tx.now, DELIVERY_TTL)

@@ -14,13 +14,13 @@ MANY = 2**31  # in bytes, and longer than any chunk
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
-COLOR_PROFILE = b"iCCP"  # Some programs write a wrong checksum for it; viewers then ignore the chunk.
+COLOR_PROFILE = b"iCCP"  # Some programs write a wrong checksum for this chunk, which viewers then ignore.
 PALETTE = 3  # colour type
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # allowed bit depths by colour type
 
 
 def read_png(reader: FileReader) -> Size:
-    """Keep the chunks that are needed to show the image. Return its size."""
+    """Keep the chunks that are needed to show the image. Return the image's size."""
     reader.keep(0, 8)
     position, kind, with_data = 8, b"", set[bytes]()
     while kind != b"IEND":
@@ -91,7 +91,7 @@ def read_gif(reader: FileReader) -> Size:
 
 
 def color_table(flags: int) -> int:
-    """Return the size in bytes of the colour table that these flags announce."""
+    """Return the size in bytes of the colour table that these flags describe, or 0 if there is none."""
     return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
 
 
@@ -119,7 +119,7 @@ EXIF_AND_XMP = 0x0C  # flags of VP8X
 
 
 def read_webp(reader: FileReader) -> Size:
-    """Write a new header, and keep the chunks that belong to the image. Return its size."""
+    """Write a new header, and keep the chunks that belong to the image. Return the image's size."""
     end = 8 + unpack_from("<I", reader.read(4, 4))[0]
     reader.require(end)
     reader.add(b"")  # replaced with the header once the length is known

@@ -10,7 +10,7 @@ Size = tuple[int, int]  # width and height
 
 
 class InvalidImage(Exception):
-    """The file is damaged, too large, or has metadata that cannot be removed."""
+    """The file is damaged or too large, or has metadata that cannot be removed."""
 
 
 class UnsupportedImage(Exception):
@@ -18,7 +18,7 @@ class UnsupportedImage(Exception):
 
 
 class ImageFile(NamedTuple):
-    """An image in a file: its media type, its size as displayed, and the pieces to keep, in their order."""
+    """An image in a file: its media type, its size as displayed, and the pieces to keep, in order."""
 
     file: BinaryIO
     type: str
