@@ -1,10 +1,10 @@
-"""Unsaved drafts: the server stores what a writer types into the form of a post. Only saving the form changes the post.
+"""Unsaved drafts: the server stores what a writer types into a post's form. Only saving the form changes the post.
 
 The unsaved text of a post, new or existing, is a draft, which consists of copies. Each open form writes one copy, and
-increments the `number` of that copy with each change. A form opens with the current copy of the draft. The history of
-the post lists the other copies.
+increments the copy's `number` with each change. A form opens with the current copy of the draft. The post's history
+lists the other copies.
 
-A place such as "Qx7 3" identifies the text of the form Qx7 at number 3. In `over`, a form sends the place of the text
+A place such as "Qx7 3" identifies the text of form Qx7 at number 3. In `over`, a form sends the place of the text
 it was opened with. Once the writer has chosen between two versions, the form sends the place of the text to replace and
 the word "instead": "Qx7 3 instead". Each write compares `over` with the current copy:
 
@@ -18,8 +18,8 @@ the word "instead": "Qx7 3 instead". Each write compares `over` with the current
 | discard                                | no-op             | it is DISCARDED            | it is DISCARDED           |
 | use, or undo a discard                 | becomes current   | becomes current            | the other goes ASIDE      |
 
-The server deletes a copy only after a form that shows the copy has continued or saved it, or because the copy is old,
-or because the copies exceed the limits.
+The server deletes a copy only if a form that shows the copy has continued or saved it, if the copy is old, or if the
+copies exceed the limits.
 
 The current copy records in `seen` the last number of each form whose text it contains or replaces. From `seen`, the
 server recognizes late and repeated requests, and forms that can load the newer text because they add nothing to it.
@@ -39,7 +39,7 @@ from blogapi.storage.models import Author, DraftCopy
 
 OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The text of a SAVED copy is in the post.
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
-UNTOUCHED, RIVAL = "untouched", "rival"  # the newer text includes the text of a form, or does not
+UNTOUCHED, RIVAL = "untouched", "rival"  # the newer text includes the form's text, or does not
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits on the number and the total size of copies with text
 MAX_ROWS, MAX_SEEN = 1000, 100  # limits on the number of all copies, and of forms in `seen`
@@ -100,7 +100,7 @@ def find(reader: Reader, place: str, *states: str) -> Copy | None:
 
 
 def with_text(reader: Reader, copy_id: str) -> Copy:
-    """Return a copy, given its id or a place. Raises DoesNotExist if there is none, or its fields are not stored."""
+    """Return a copy, given its id or a place. Raises DoesNotExist if there is none or its fields are not stored."""
     query = _copies.where(DraftCopy.id == copy_id.partition(" ")[0], DraftCopy.state.in_(WITH_TEXT))
     return Copy._make(reader.get("copy", query))
 
@@ -117,7 +117,7 @@ def post_of(reader: Reader, draft: str) -> int | None:
 
 
 def key_of(draft: str) -> idempotency.IdempotencyKey:
-    """Return the key with which a draft creates only one post. The space keeps it apart from keys that clients send."""
+    """Return the key that lets a draft create only one post. Its space prevents a clash with keys that clients send."""
     return idempotency.IdempotencyKey(b"", f"draft {draft}", b"")
 
 
@@ -136,7 +136,7 @@ def opened(reader: Reader, draft: str, name: str) -> Copy | None:
 def newer(reader: Reader, sent: Sent) -> str:
     """Compare a form with newer text in its draft.
 
-    Return UNTOUCHED if the newer text includes the text of the form, RIVAL if it does not, "" if no text is newer.
+    Return UNTOUCHED if the newer text includes the form's text, RIVAL if it does not, or "" if no text is newer.
     """
     copy, now = sent.copy, current(reader, sent.copy.draft)
     if now is None or (now.state != DISCARDED and (now.id == copy.id or now.place == sent.over)):
@@ -172,7 +172,7 @@ def put(tx: Transaction, sent: Sent) -> None:
 
 
 def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
-    """Write a copy. Delete the copy that it continues, and a saved copy that it replaces; put an unsaved one aside."""
+    """Write a copy. Delete the copy that it continues, and a saved copy that it replaces; set aside an unsaved one."""
     copy, seen = sent.copy, json.loads(now.seen) if now else {}
     former = find(tx, sent.over)
     if former and former.place == sent.over and former.draft == copy.draft:
@@ -240,7 +240,7 @@ def discard(tx: Transaction, copy_id: str) -> Copy:
 
 
 def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
-    """Make a copy the current one. The form of the `other` copy, if any, then loads its text. Raises DoesNotExist."""
+    """Make a copy the current one. The form of the `other` copy, if any, can then load it. Raises DoesNotExist."""
     copy, replaced = with_text(tx, copy_id), find(tx, other)
     if copy.state != OPEN:
         now = current(tx, copy.draft)

@@ -24,7 +24,7 @@ from blogapi.wings.search import index
 FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # The form has no former slugs.
 LABELS = {name: field.label or name.replace("_", " ").capitalize() for name, field in documents.FIELDS.items()}
 TEXTS = [name for name in FORM_FIELDS if documents.FIELDS[name].kind == "text"]
-# Optional fields that the form and the page of a post show one after another, without special markup
+# Optional fields that a post's form and page show one after another, without special markup
 MORE_FIELDS = {
     name: field
     for name, field in documents.FIELDS.items()
@@ -32,8 +32,8 @@ MORE_FIELDS = {
 }
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new post
 CONTEXT = 2  # number of unchanged lines shown before and after a change
-MAX_COMPARED = 300  # maximum number of lines compared one by one, because that takes quadratic time
-MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on shown lines, characters per line, and in all
+MAX_COMPARED = 300  # maximum number of lines compared one by one, because the comparison takes quadratic time
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on the lines shown, their length, and all characters
 Form = Mapping[str, str]  # the fields of a form
 # The kind and the text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
 Lines = list[tuple[str, str]]
@@ -41,7 +41,7 @@ post_schema = PostInputSchema()
 
 
 def as_typed(post: Fields) -> dict[str, str]:
-    """Return the values that the form of a post shows."""
+    """Return the values that a post's form shows."""
     typed = {name: post.get(name) or "" for name in FORM_FIELDS}
     typed |= {name: with_line_feeds(typed[name]) for name in TEXTS}
     return typed | {"tags": as_line(post["tags"]), "params": block(post.get("params") or {})}
@@ -74,7 +74,7 @@ def as_line(tags: Iterable[str]) -> str:
 
 
 def from_line(line: str) -> list[str]:
-    """Return the tags in a string, where commas or line breaks separate them."""
+    """Return the tags in a string in which commas or line breaks separate them."""
     try:
         rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
     except csv.Error:
@@ -88,7 +88,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> dict[str, Lines]:
-    """Return the changed lines of each field that differs between two forms. A thread compares them."""
+    """Return the changed lines of each field that differs between two forms. The comparison runs in a thread."""
     old, new = ({**form, "published_at": local_time(form["published_at"]).replace("T", " ")} for form in (old, new))
     differing = [name for name in names if old[name] != new[name]]
     compare = request.database.compute_in_thread
@@ -177,7 +177,7 @@ def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def marked(lines: Lines) -> Lines:
-    """Mark the part of each line that differs where as many lines were added as removed."""
+    """Pair removed lines with an equal number of added lines, and mark the words that differ in each pair."""
     runs = [(kind, [line for _, line in run]) for kind, run in groupby(lines, key=lambda line: line[0])]
     for (old_kind, old), (new_kind, new) in pairwise(runs):
         if (old_kind, new_kind, len(old)) == ("-", "+", len(new)):

@@ -31,14 +31,14 @@ from blogapi.wings.tags import storage as tags
 ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
-PREVIEW = "/preview"  # this path receives the form of a post, and requires a separate token in it
-# Limit for forms other than a post's, and for every form sent without a session, because the error page repeats it
+PREVIEW = "/preview"  # this path receives a post's form, which must contain a separate token for it
+# Maximum size of a form that is not a post's, and of any form sent without a session: the error page repeats it.
 MAX_FORM_BYTES = 64 * 1024
 MAX_COPY_BYTES = 4 * 1024 * 1024  # maximum size of the unsaved draft in a post's form
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is recorded at most this often
 NOTICE, NOTICE_SECONDS = "-notice", 60
-FOR_WRITERS = {  # how API messages begin, and the messages that the page shows instead
+FOR_WRITERS = {  # maps the beginning of an API message to the message that the page shows instead
     "must not be in the future": "this date is in the future: choose Schedule, or clear it",
     "must be given, and in the future": "choose a date in the future to schedule the post",
     "must be a time in RFC 3339": "choose a date and a time",
@@ -94,7 +94,7 @@ def use_session(token: str) -> None:
 def load_form() -> MultiDict[str, str]:
     """Return the fields of the request's form. Raises an HTTPException.
 
-    The date is converted to UTC, and the CRLF that browsers send to LF. A slug that the page suggested and the writer
+    The date is converted to UTC, and each CRLF is converted to LF. A slug that the page suggested and the writer
     did not edit becomes empty, so that saving the post derives it from the title.
     """
     check_content_type(request, (FORM,))  # Multipart only: parsing 1 MB of percent-encoded Cyrillic takes 0.3 s.
@@ -132,7 +132,7 @@ def cookie_name(suffix: str = "") -> str:
 
 
 def read_cookie(suffix: str = "") -> str:
-    """Return the value of a cookie, or "". Werkzeug's parser is not used: it takes quadratic time for all cookies."""
+    """Return the value of a cookie, or "". Werkzeug's parser is not used, because it takes quadratic time."""
     for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
         name, _, value = pair.strip().partition("=")
         if name == cookie_name(suffix):
@@ -269,7 +269,7 @@ def finish(response: Response) -> Response:
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
     for name, value in HEADERS.items():
-        if own_path() == PREVIEW:  # The form of a post frames the preview and its errors.
+        if own_path() == PREVIEW:  # A post's form frames the preview and its errors.
             value = value.replace("frame-ancestors 'none'", "frame-ancestors 'self'").replace("DENY", "SAMEORIGIN")
         response.headers.setdefault(name, value)
     return response

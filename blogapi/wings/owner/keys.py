@@ -36,10 +36,10 @@ def form_secret() -> bytes:
 
 
 def add_once(tx: Transaction, used: str, existing: Select, add: Callable, **fields: Any) -> None:
-    """Create a key or a webhook with the secret `used`, unless it exists. Raises Rejected if it was deleted later."""
+    """Create a key or a webhook with the secret `used`, unless it exists. Raises Rejected if it has been deleted."""
     if tx.row(existing):
         return
-    # The record outlives the session. The empty name tells it from an Idempotency-Key, which is never empty.
+    # The record outlives the session. Its empty name distinguishes it from an Idempotency-Key, which is never empty.
     row = {"digest": keys.digest_of(used), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
     try:
         tx.execute(Idempotency.insert(row))
@@ -114,7 +114,7 @@ def show_webhook(webhook_id: int, **shown: Any) -> str:
 @views.post(f"{WEBHOOK}/edit")
 @shows_errors(show_webhook)
 def save_webhook(webhook_id: int) -> Response:
-    """Change a webhook. Headers stay unless they are retyped or removed, and the URL stays unless it is edited."""
+    """Change a webhook. Headers are kept unless retyped or removed, and the URL is kept unless edited."""
     old, typed = webhooks.find(request.database, webhook_id), typed_fields()
     if "remove_headers" in g.form:
         typed = {"headers": {}} | typed

@@ -37,11 +37,11 @@ from blogapi.wings.proposals.views import BEFORE
 
 POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
 PROPOSALS_PER_PAGE = 4  # few, because comparing and showing a proposal can take 10 MB
-MAX_COUNTED = 100_000  # maximum number of posts counted for each status; counting these takes 5 ms
-MAX_QUERY = 200  # limit in characters for a search
+MAX_COUNTED = 100_000  # maximum number of posts counted for each status; counting this many takes 5 ms
+MAX_QUERY = 200  # maximum length of a search (in characters)
 COMPARING_SECONDS = 0.5  # time limit on comparing the versions on a page of the history
-MAX_SPLIT = 200_000  # the changed words of longer posts are not counted, because other requests wait during the count
-SEARCHED_VERSIONS = 5  # number of recent versions among which to look for the one that a page was opened with
+MAX_SPLIT = 200_000  # do not count the changed words in longer posts, because other requests wait during the count
+SEARCHED_VERSIONS = 5  # how many recent versions to search for the one that a page was opened with
 LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION, PROPOSAL = f"{POST}/history/<id:version>", f"{POST}/proposals/<id:proposal_id>"
@@ -245,7 +245,7 @@ def show_history(post_id: int) -> str:
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
     """Return the fields that each unsaved copy would change, and the fields that differ between successive versions.
 
-    Comparing stops after COMPARING_SECONDS, and leaves out the remaining copies and versions.
+    After COMPARING_SECONDS, the remaining copies and versions are skipped.
     """
     until = time.monotonic() + COMPARING_SECONDS
     newer = as_typed(documents.load(posts.find(reader, post_id)))

@@ -22,7 +22,7 @@ from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, sent_dig
 from blogapi.wings.owner.posts import POST, VERSION, show_post, version_of
 
 MAX_CHARACTERS = 100_000  # maximum length of the content; rendering it takes up to a second
-MAX_BRACKETS = 20_000  # maximum opening brackets; each can begin a link, an image or a footnote, which takes 40 µs
+MAX_BRACKETS = 20_000  # maximum number of opening brackets; each can begin a link, an image or a footnote (40 µs)
 MAX_CELLS = 20_000  # maximum number of cells in all tables, because a row of one character can be padded to 400 cells
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
@@ -89,7 +89,7 @@ markdown.core.ruler.after("inline", "attributes", set_attributes)
 
 @views.post(PREVIEW)
 def preview_form() -> Response:
-    """Preview the text that was typed into the form of a post."""
+    """Preview the text that was typed into a post's form."""
     return show(g.form)
 
 
@@ -103,7 +103,7 @@ def preview_post(post_id: int, version: int | None = None) -> Response:
 @views.get("/shared")
 @for_strangers
 def show_shared() -> Response:
-    """Show the preview of a post to anybody who has its URL. All invalid URLs get the same response."""
+    """Show a post's preview to anyone who has the preview's URL. All invalid URLs get the same response."""
     post = documents.load(sessions.shared_post(request.database, request.args.get("token", "")))
     is_owner = sessions.find(request.database, sessions.SESSION, read_cookie()) is not None
     is_unsaved = bool(copies.listing(request.database, copies.OPEN, post_id=int(post["id"])))
@@ -114,14 +114,14 @@ def show_shared() -> Response:
 @views.post(f"{POST}/share")
 @shows_errors(show_post)
 def share_post(post_id: int) -> Response:
-    """Share the preview of a post."""
+    """Share a post's preview."""
     link = f"{request.service.config.base_url}{ROOT}/shared?token={request.database.write(sessions.share, post_id)}"
     return done(f"/posts/{post_id}", "It shows the post as it was last saved, for seven days.", link=link)
 
 
 @views.post(f"{POST}/withdraw")
 def withdraw_link(post_id: int) -> Response:
-    """Withdraw a link to the preview of a post."""
+    """Revoke a link to a post's preview."""
     request.database.write(sessions.withdraw, post_id, sent_digest())
     return done(f"/posts/{post_id}", "The preview is no longer shared.")
 

@@ -15,7 +15,7 @@ from blogapi.storage.keys import PREFIX, digest_of
 from blogapi.storage.models import DOCUMENT, Post, model
 
 LINK, SESSION = "link", "session"
-MAX_BROWSER = 200  # limit in characters for a stored User-Agent
+MAX_BROWSER = 200  # maximum length of a stored User-Agent (in characters)
 # Names by a word in the User-Agent. The first match wins, because many User-Agents also contain words of later entries.
 BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome"}
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
@@ -77,7 +77,7 @@ def find(reader: Reader, kind: str, token: str) -> KnownSession | None:
 
 
 def listing(reader: Reader) -> list[KnownSession]:
-    """Return the valid sessions, last used first."""
+    """Return the valid sessions, most recently used first."""
     is_open = (OwnerSession.kind == SESSION) & (OwnerSession.ends_at > reader.now)
     query = _sessions.where(is_open).order_by(OwnerSession.used_at.desc(), OwnerSession.digest)
     return list(map(KnownSession._make, reader.rows(query.limit(MAX_SESSIONS))))
@@ -103,7 +103,7 @@ def end_all(tx: Transaction) -> None:
 
 
 def share(tx: Transaction, post_id: int) -> str:
-    """Create a link to the preview of a post; return its token. Raises Rejected, or DoesNotExist without the post."""
+    """Create a link to a post's preview; return its token. Raises Rejected, or DoesNotExist if the post is missing."""
     posts.id_of(tx, post_id)
     tx.execute(PreviewLink.delete().where(PreviewLink.ends_at <= tx.now))
     if tx.one(PreviewLink.select(fn.COUNT(PreviewLink.digest)))[0] >= MAX_PREVIEWS:
@@ -122,14 +122,14 @@ def shared_post(reader: Reader, token: str) -> bytes:
 
 
 def previews(reader: Reader, post_id: int) -> list[tuple[bytes, str, str]]:
-    """Return the digest, creation time and end time of each valid link to the preview of a post, oldest first."""
+    """Return the digest, creation time and end time of each valid link to a post's preview, oldest first."""
     is_valid = (PreviewLink.post_id == post_id) & (PreviewLink.ends_at > reader.now)
     query = PreviewLink.select(PreviewLink.digest, PreviewLink.created_at, PreviewLink.ends_at).where(is_valid)
     return list(reader.rows(query.order_by(PreviewLink.created_at, PreviewLink.digest)))
 
 
 def withdraw(tx: Transaction, post_id: int, digest: bytes) -> None:
-    """Delete a link to the preview of a post."""
+    """Delete a link to a post's preview."""
     tx.execute(PreviewLink.delete().where(PreviewLink.post_id == post_id, PreviewLink.digest == digest))
 
 

@@ -28,14 +28,14 @@ from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
 MAX_JSON_BYTES = 12 * 1024**2  # maximum size of a response; a page ends after the post that exceeds 4 MiB
 MAX_SECONDS = 900  # time limit on a request, enough for 12 MiB on a slow connection
 MAX_ATTEMPTS = 6  # attempts for a request that gets no response or a 5xx; the last is 31 s after the first
-MAX_WAIT = 3600  # limit in seconds for all waits of a request, such as those at the rate limit
-MAX_REASON = 500  # limit in characters for a message from the service
+MAX_WAIT = 3600  # maximum total wait (in seconds) during a request, for example at the rate limit
+MAX_REASON = 500  # maximum length of a message from the service (in characters)
 OF_ONE_POST = (400, 403, 412, 413, 415)  # statuses that concern one post; other posts can still be sent
 HEADER_NUMBER = re.compile("[0-9]{1,9}")
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # maximum number of posts or images on a page, and in a list
-MAX_JSON_VALUES, MAX_JSON_DEPTH = 600 * MAX_PAGE, 32  # params alone may have 500 values
+MAX_JSON_VALUES, MAX_JSON_DEPTH = 600 * MAX_PAGE, 32  # `params` alone can have 500 values per post
 FEW_ON_PAGE = 100  # count a page as at least this many items, so that a list of tiny pages also reaches its limit
-MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post that are read at most, and that a service keeps
+MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # how many revisions of a post to read, and how many a service keeps
 FEW = 20  # fetch at most this many posts one by one; to fetch more, list all posts
 NEXT_LINK = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 IMAGE_URL = re.compile("[!-~]{1,400}")
@@ -56,11 +56,11 @@ class NotSynced(Exception):
 
 
 class Conflict(NotSynced):
-    """A file or a post stays as it is until the user decides what to keep."""
+    """A file or a post is left unchanged until the user decides what to keep."""
 
 
 class ApiResponse(NamedTuple):
-    """A response, read to its end."""
+    """A response that has been read to its end."""
 
     status: int
     headers: Any
@@ -68,7 +68,7 @@ class ApiResponse(NamedTuple):
 
 
 def fingerprint(post: Post) -> str:
-    """Return a digest of a post's fields that ignores line endings and image hosts. Scheduled equals published."""
+    """Return a digest of a post's fields that ignores line endings and image hosts. Scheduled counts as published."""
     fields = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
     fields["content"] = fields["content"].replace("\r\n", "\n")
     fields["status"] = "published" if fields["status"] == "scheduled" else fields["status"]
@@ -102,7 +102,7 @@ def date_of(answer: ApiResponse) -> float:
 class Remote:
     """A service and a key for it, for use in the main thread only. `say` prints a line for the user.
 
-    A retried request may arrive twice. Methods raise RemoteError, or NotSynced for an error that concerns one post.
+    A retried request may arrive twice. Methods raise RemoteError, or NotSynced if only one post is affected.
     """
 
     def __init__(self, address: str, key: str, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep):
@@ -166,14 +166,14 @@ class Remote:
         return answer
 
     def _no_answer(self, error: HTTPError) -> str:
-        """Return the reason why no response came. Raises RemoteError if a retry is pointless."""
+        """Return why there was no response. Raises RemoteError if a retry is pointless."""
         reason = f"{self.address} does not answer: {error}"[:MAX_REASON]
         if not self.now or isinstance(error, SSLError):  # an untrusted certificate, for example
             raise RemoteError(reason) from None
         return reason
 
     def _reason(self, answer: ApiResponse) -> str:
-        """Return the message of an error. Raises NotSynced or RemoteError if a retry is pointless."""
+        """Return an error's message. Raises NotSynced or RemoteError if a retry is pointless."""
         try:
             reason = str(json_in(answer)["message"])[:MAX_REASON]
         except (ValueError, KeyError, TypeError):
@@ -226,7 +226,7 @@ class Remote:
             yield from (post for post in map(self._whole, self._pages("/v1/posts")) if post["id"] in ids)
 
     def post(self, where: str) -> Post | None:
-        """Return a post by its id or `by-slug/…`; None if it does not exist."""
+        """Return a post by its id or `by-slug/…`, or None if it does not exist."""
         answer = self._send("GET", f"/v1/posts/{where}", also=(404,))
         return None if answer.status == 404 else self._post_in(answer)
 
@@ -240,7 +240,7 @@ class Remote:
         return self._send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
 
     def _revisions(self, post_id: str) -> list[Revision] | None:
-        """Return the earlier versions in the history of a post, newest first; None if the key may not see them."""
+        """Return the earlier versions in the history of a post, newest first, or None if the key may not see them."""
         answer = self._send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
         if answer.status >= 400:
             return None

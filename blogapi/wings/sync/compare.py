@@ -1,4 +1,4 @@
-"""Decide how to sync each file with its post: one table for push and pull, and the facts that it needs."""
+"""Decide how to sync each file with its post, using one table for push and pull."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,11 +17,11 @@ from blogapi.wings.sync.folder import CHANGING, Result, WorkingFolder, failed, s
 from blogapi.wings.sync.matching import Ancestry, Assignment, Posts, is_as_recorded, place_entries
 from blogapi.wings.sync.state import SyncState, identity
 
-MAX_GONE = 5  # refuse to delete if more files or posts than this, and more than half of all, are gone
+MAX_GONE = 5  # refuse to delete if more than this many files or posts, and more than half of them all, are gone
 
 
 class Side(Enum):
-    """How a file or a post compares with its record. Without a record, a missing side is SAME, any other is CHANGED."""
+    """How a file or a post compares with its record. Without a record, a missing side is SAME; any other is CHANGED."""
 
     ABSENT = auto()
     SAME = auto()
@@ -30,7 +30,7 @@ class Side(Enum):
 
 
 class Action(Enum):
-    """The only step that loses nothing. Some steps are taken only by a push, others only by a pull."""
+    """The only safe step for a file and its post. Some steps are taken only by a push, others only by a pull."""
 
     NOTHING = auto()
     RECORD = auto()  # both sides have the same content
@@ -87,7 +87,7 @@ def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | Non
 
 
 def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
-    """List the posts. If none of them is recorded, drop all entries if `moves` is true, else raise RemoteError."""
+    """List the posts. If none of them is recorded, drop all entries if `moves` is true, or else raise RemoteError."""
     posts = {identity(post): post for post in remote.posts()}
     if posts.keys().isdisjoint(map(identity, state.entries.values())):
         if moves:
@@ -110,7 +110,7 @@ class Comparison:
         now = rfc3339(working.now)
         self.ancestry = Ancestry(self.entries.values(), posts, remote, now)
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
-        for failure in working.failures:  # A failure counts once until its file changes.
+        for failure in working.failures:  # A failure is counted only once until its file changes.
             is_known = working.state.unreadable.get(failure.source) == working.unreadable[failure.source]
             self.results.append(failed(failure, "skipped" if is_known else "failed"))
         self.results += map(failed, assigned.failures)
@@ -152,7 +152,7 @@ class Comparison:
         return {field: value for field, value in item.fields.items() if field != "slug" or has_slug}
 
     def pushed(self, fields: Post, post: Post) -> Post | None:
-        """Return a post as a push of these fields would leave it; None if the service would refuse them."""
+        """Return a post as a push of these fields would leave it, or None if the service would refuse them."""
         now = rfc3339(self.working.now)
         if post["status"] == "scheduled" and post.get("published_at", "") <= now:
             post = post | {"status": "published"}
@@ -228,7 +228,7 @@ class Comparison:
 
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
-    """Yield how a file and its post differ from the last version or each other. Raises RemoteError or NotSynced."""
+    """Yield how a file and post differ from the last version, or from each other. Raises RemoteError or NotSynced."""
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
     there, base, here = remote.post(listed["id"]) if listed else None, None, None
     if entry and listed:

@@ -10,7 +10,7 @@ from blogapi.wings.markdown.files import MarkdownFile, block, render
 from blogapi.wings.markdown.front_matter import split
 from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
 
-MAX_DIFF_LINES = 5000  # maximum lines of both versions together: comparing takes quadratic time
+MAX_DIFF_LINES = 5000  # maximum number of lines in both versions together, because comparing them takes quadratic time
 QUOTED_YAML = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+')"""
 # A line of YAML, and the comment at its end. The value is quoted text, a list or a mapping in brackets, or plain.
 COMMENTED = re.compile(
@@ -18,15 +18,13 @@ COMMENTED = re.compile(
     rf"""(?:\s+(?:{QUOTED_YAML}++|[\[{{](?:{QUOTED_YAML}|[^\s"']|\s++(?!\#))*+)|(?!\s*+\#|\s+["'\[{{])(?:\S|\s++(?!\#))*+)?)"""
     r"(\s*+\#.*)?"
 )
-# The first line of a name whose value is on the lines below
-OPENED = re.compile(r"[^:]*:\s*(?:#.*)?")
+OPENED = re.compile(r"[^:]*:\s*(?:#.*)?")  # the first line of a name whose value is on the lines below
 
 
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:
     """Return a file with `new` as its content. `old` is its current content, with the image URLs of the post.
 
-    Unchanged lines stay as they are in the file. In the other lines, `linked` replaces the URLs of images. Line
-    endings are kept.
+    Unchanged lines and the style of line endings are kept. In changed lines, `linked` replaces the URLs of images.
     """
     content = split(data, skip_blank=True)[2]
     written, before = content.split("\n"), old.replace("\r\n", "\n").split("\n")
@@ -44,7 +42,7 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 def with_fields(
     data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str]
 ) -> bytes:
-    """Return a file with its front matter edited to match a post. The file has `fields` now; add those in `lacking`.
+    """Return a file with its front matter edited to match a post. The file now has `fields`; add those in `lacking`.
 
     Editing is best-effort and may leave the file unchanged, so the caller must check the result.
     """
@@ -72,7 +70,7 @@ def with_fields(
 
 
 def _lines(field: str, value: Any, old: str = "") -> str:
-    """Return new lines for a field, or none without a value. Keep a list of tags that begins below the line `old`."""
+    """Return new lines for a field, or none if it is empty. Keep a list of tags that starts below the line `old`."""
     if field == "tags" and value and OPENED.fullmatch(old):
         return block({field: value})
     return render({field: value, "content": ""}).decode().removeprefix("---\n").removesuffix("---\n\n")
@@ -101,7 +99,7 @@ def _values(lines: Sequence[str], places: Mapping[str, int], values: Mapping[str
 
 
 def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
-    """Return new lines for a name, whose lines `written` have the value `old`. Keep the comments in mappings."""
+    """Return new lines for a name whose current lines `written` have the value `old`. Keep the comments in mappings."""
     fresh = block({name: new}) if new not in (None, {}) else ""
     first, *below = [line.removesuffix("\r") for line in written] or [""]
     indent = next(
@@ -149,7 +147,7 @@ def _with_comments(old: Sequence[str], new: list[str]) -> list[str]:
     items = [line for line in old[1:] if line.lstrip().startswith("-")]
     if not (items and OPENED.fullmatch(old[0]) and new[1:] and new[1].startswith("  -")):
         return [first, *new[1:]]
-    kept: dict[str, tuple[list[str], str]] = {}  # the comments above an item and after it
+    kept: dict[str, tuple[list[str], str]] = {}  # the comments above and after an item
     above: list[str] = []
     for code, comment in map(_parted, old[1:]):
         if code.strip():

@@ -40,7 +40,7 @@ IN_CONFLICT = re.compile(
     rf"|[(（](?=[^()]*\d{{4}})[^()]*(?:{CONFLICT})[^()]*[)）]",  # the same in other languages, and unison
     re.IGNORECASE,
 )
-# Copies that browsers and file managers make beside the original
+# Copies that browsers and file managers make alongside the original
 COPIED = re.compile(
     rf"(.+?)(?: ?\(\d{{1,3}}\)| \((?:{COPY})(?: \d+)?\)| - (?:{COPY})(?: \(\d+\))?| (?:{COPY})(?: \d+)?"
     rf"| [(（][^()]*(?:{CONFLICT})[^()]*[)）])",
@@ -98,7 +98,7 @@ class Ignored:
         return "example of a theme" if EXAMPLE_SITE.fullmatch(name) else ""
 
     def _is_alike(self, *names: str) -> bool:
-        """Return whether files have the same title or, without one, begin with the same bytes."""
+        """Return whether files have the same title or, if they have no title, begin with the same bytes."""
         try:
             texts = [self.folder.read_bytes(name) for name in names]
         except OSError:
@@ -174,14 +174,14 @@ class WorkingFolder:
         zone: tzinfo,  # time zone for times without an offset
         only: frozenset[str],  # the files to sync; empty means all
         static: Path | None,  # the folder of images whose URLs begin with a slash
-        with_git: bool,  # whether .gitignore counts
+        with_git: bool,  # whether to apply .gitignore
         publish: bool = False,  # whether to publish dated posts even if their program is unknown
     ):
         self.folder, self.state, self.only, self.static, self.now = folder, state, only, static, now
         self.top, self.exists, self.entries, self.dry_run = folder.path, folder.exists, state.entries, state.dry_run
         # Until images are uploaded, their URLs begin with the service's URL.
         self.images = LocalImages([self.top], address, static, is_stored=bool)
-        # A recorded file may have conflict markers in its content, which a pull wrote.
+        # A recorded file may contain conflict markers because a pull wrote a post that contains them.
         check = partial(refuse_torn, {entry["sha256"] for entry in self.entries.values()})
         read = partial(Sources, [self.top], zone=zone, publish=publish, images=self.images, is_movable=True)
         ignored = Ignored(folder, with_git, self.entries)
@@ -201,7 +201,7 @@ class WorkingFolder:
         self.set_aside = {SET_ASIDE.sub("", name) for name in self.left_out}
 
     def _named(self, failure: Failure) -> Failure:
-        """Remove the folder's path from the source and the reason of a failure."""
+        """Remove the folder's path from a failure's source and reason."""
         return failure._replace(source=self._name_of(failure.source), reason=self._name_of(failure.reason))
 
     def _name_of(self, path: str) -> str:
@@ -252,7 +252,7 @@ class WorkingFolder:
         self.state.put(name, self.entries[name] | {"sha256": self.sha256[name]})
 
     def image_names(self, files: Collection[str]) -> dict[str, str]:
-        """Return image files by their names on the service."""
+        """Return a dict that maps names of images on the service to image files."""
         return {os.path.basename(self.images.address_of(file)): file for file in files}
 
     # Results

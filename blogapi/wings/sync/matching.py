@@ -16,16 +16,17 @@ Posts = dict[tuple[str, str], Post]  # identity -> post, as the service listed i
 
 
 def is_as_recorded(posts: Posts, entry: Entry) -> bool:
-    """Return whether a post is unchanged since it was recorded; False if it may have changed in the same second."""
+    """Return whether a post is unchanged since it was recorded, with no possible change in the same second."""
     post = posts.get(identity(entry))
     return bool(post and post["updated_at"] == entry["updated_at"] < entry["seen"])
 
 
 def place_entries(working: WorkingFolder) -> dict[str, str]:
-    """Drop entries that cannot be trusted, and move those of renamed files; return the old names by the new ones.
+    """Drop untrustworthy entries, and move those of renamed files; return a dict that maps new names to old ones.
 
-    If the file of an entry is gone or has moved, the entry moves to the file with its bytes. Entries with equal bytes
-    move only to as many files. If a file is gone, its entry also moves to a new file with its id and time, or its slug.
+    If an entry's file is gone or has moved, the entry moves to the file whose content has the recorded hash. Entries
+    with the same hash move only if the number of files with that hash is the same. If a file is gone, its entry can
+    also move to a new file whose front matter has the entry's id and time, or its slug.
     """
     entries, items = working.entries, working.items
     _drop_duplicates(entries, working.sha256)
@@ -42,7 +43,7 @@ def place_entries(working: WorkingFolder) -> dict[str, str]:
     entries.clear()
     for name, entry in before.items():
         new_name = names.get(name, name)
-        while name not in names and new_name in moved:  # Another file took its name, so it takes that file's old name.
+        while name not in names and new_name in moved:  # Another file took this name, so use that file's old name.
             new_name = moved[new_name]
         entries[new_name] = entry
     working.state.agree(working.sha256)
@@ -68,7 +69,7 @@ def _moved_by_bytes(working: WorkingFolder) -> dict[str, str]:
 
 
 def _identity_in(item: Item) -> tuple[str, str]:
-    """Return the id and the time in the front matter of a file; if one is missing, they match no post."""
+    """Return the id and the time in a file's front matter; if either is missing, the pair matches no post."""
     return str(item.file.number), item.file.created_at or ""
 
 
@@ -81,7 +82,7 @@ def _drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> No
 
 
 class Assignment:
-    """Decides the post and the slug of each file. Recorded decisions stay, even if other files come or go.
+    """Decides the post and the slug of each file. Recorded decisions are kept, even if other files come or go.
 
     A new file gets the post whose id and time are in its front matter. Otherwise, it gets the most specific of its
     possible slugs that has a post without a file, so that no post is created twice if the state is missing. If there is
@@ -92,7 +93,7 @@ class Assignment:
         self.entries, self.items, self.exists = working.entries, working.items, working.exists
         self.holders = {identity(entry): name for name, entry in self.entries.items()}  # file names by post
         self.post_of = {name: posts.get(identity(entry)) for name, entry in self.entries.items()}
-        self.unclear: dict[str, str] = {}  # messages for missing files, and for new files that may be the same
+        self.unclear: dict[str, str] = {}  # messages for missing files, and for new files that may be the same files
         self.failures: list[Failure] = []  # for new files that get no slug
         self.names: dict[str, str] = {}  # file names by the slugs that the files keep or get
         self.taken = {post["slug"] for post in posts.values()} - self._keep_slugs()
@@ -106,11 +107,11 @@ class Assignment:
         self._name_files(posts.values())
 
     def _keep_slugs(self) -> set[str]:
-        """Give recorded files the new slug in front matter, else that of the post; return slugs that become free."""
+        """Give recorded files the new slug in front matter, or else the post's slug; return slugs that become free."""
         given_up = set()
         for name, entry in self.entries.items():
             if item := self.items.get(name):
-                slug = slug_in(item)  # `file_slug` is taken, so this is no change.
+                slug = slug_in(item)  # If it is `file_slug`, it has not been edited.
                 item.fields["slug"] = entry["slug"] if slug in ("", entry.get("file_slug")) else slug
                 given_up |= {entry["slug"]} - {item.fields["slug"]}
                 self.names.setdefault(item.fields["slug"], name)
@@ -146,7 +147,7 @@ class Assignment:
             self._assign(name, slug, post)
 
     def _chosen(self, entry: SpoolEntry, distinct: str, possible: list[str], claimed: set[str]) -> str:
-        """Return the slug of a new file; "" if none is left, or if another new file may have taken its post."""
+        """Return the slug for a new file, or "" if none is left or another new file may have taken its post."""
         left = [slug for slug in (distinct, *possible) if slug not in self.names]
         if with_post := [slug for slug in possible if slug in left and slug in self.free]:
             return with_post[0 if entry.is_given else -1]
@@ -177,8 +178,8 @@ class Assignment:
 class Ancestry:
     """Decides whether posts descend from their recorded versions.
 
-    If a recorded version is still current, it is a proof: no older backup was restored after it was seen. The database
-    then still has every version that was written before it and seen at the same time or later.
+    A recorded version that is still current proves that no older backup was restored after that version was seen. The
+    database then still has every version that was written before it and seen at the same time or later.
     """
 
     def __init__(self, entries: Collection[Entry], posts: Posts, remote: Remote, now: str):
@@ -198,7 +199,7 @@ class Ancestry:
     def is_successor(self, entry: Entry, current: Post | None, ask: bool) -> bool:
         """Return whether a post descends from its record or was deleted after it; `ask` the service if necessary.
 
-        A version that was current from before the recorded one was written until after that was seen disproves it.
+        It does not if another version was current both before the recorded one was written and after that was seen.
         """
         if current and current["updated_at"] < entry["updated_at"]:
             return False
@@ -218,7 +219,7 @@ class Ancestry:
 
     @cached_property
     def _may_be_restored(self) -> bool:
-        """Whether a restored backup may explain posts that are gone, or have an earlier `updated_at` than recorded."""
+        """Whether a restored backup may be why posts are gone, or have an earlier `updated_at` than recorded."""
         pairs = ((entry, self.posts.get(identity(entry))) for entry in self.entries)
         lost = (entry for entry, post in pairs if not post or post["updated_at"] < entry["updated_at"])
         return not all(map(self._is_proven, lost))

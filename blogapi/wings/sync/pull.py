@@ -31,7 +31,7 @@ class Pull:
     comparison: Comparison
     delete: bool = False  # remove files whose posts are gone
     delete_all: bool = False  # even if most posts are gone
-    theirs: bool = False  # also write files that were changed (after a copy) or deleted here
+    theirs: bool = False  # also write files that were changed (after copying them) or deleted here
     published: bool = False  # create files for published posts only
     images: bool = False  # fetch images
 
@@ -40,7 +40,7 @@ class Pull:
         comparison, working = self.comparison, self.comparison.working
         self.working, self.remote, self.items = working, comparison.remote, working.items
         gone = [name for name in working.entries if not comparison.post_of[name]]
-        if (gone or self.delete) and self.remote.scope == "published-only":  # It does not show which posts are gone.
+        if (gone or self.delete) and self.remote.scope == "published-only":  # Such a key hides which posts are gone.
             if self.delete:
                 raise RemoteError("this key sees only published posts: leave out --delete")
             gone = []

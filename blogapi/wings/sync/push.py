@@ -84,7 +84,7 @@ class Push:
         done = Result("updated" if current else "created", name, what_differs(item, is_new=not current))
         if self.working.dry_run:
             return done
-        if current and not current["etag"]:  # It was only listed, so its ETag is unknown.
+        if current and not current["etag"]:  # The post was only listed, so its ETag is unknown.
             return None
         self.working.state.begin()
         fields = self.comparison.fields(name)
@@ -103,7 +103,7 @@ class Push:
         return done if post else None
 
     def _upload_images(self, name: str, current: Post | None) -> dict[bytes, bytes]:
-        """Upload the images of a file; return their URLs, and new URLs of images that the service moved."""
+        """Upload a file's images; return their URLs, and new URLs of images that the service moved."""
         files = self.working.image_names(self.items[name].images)
         addresses = {image: self._upload(image, file) for image, file in files.items()}
         for image in self.comparison.old_addresses(name, current) if current else ():
@@ -111,7 +111,7 @@ class Push:
         return {image.encode(): address.encode() for image, address in addresses.items() if address}
 
     def _has_lost_images(self, name: str, current: Post) -> bool:
-        """Return whether images of an unchanged file are missing now, although its post has them."""
+        """Return whether images of an unchanged file are now missing, although its post has them."""
         missing, known = self.items[name].missing, self.entries.get(name)
         if not (missing and known and known["sha256"] == self.working.sha256[name]):
             return False
@@ -164,7 +164,7 @@ class Push:
             self._change(name, former_slugs=[other for other in former if other != slug] or None)
 
     def _change(self, name: str, **fields: Any) -> None:
-        """Change fields of a post without its file, unless another client has changed the post."""
+        """Change fields of a post but not its file, unless another client has changed the post."""
         entry = self.entries[name]
         self.working.state.begin()
         with suppress(NotSynced):

@@ -33,7 +33,7 @@ class EntrySchema(PostSchema):
     """An Entry in the state: POST_FIELDS, FILE_FIELDS, and when the post was `seen`.
 
     `file_slug` is the slug in the file, if it differs from the post's slug. `images` are the base URLs of the post's
-    images. These two are optional.
+    images. Both fields are optional.
     """
 
     always = REQUIRED | {"etag", "fingerprint", "sha256", "seen"}
@@ -48,7 +48,7 @@ ENTRY_SCHEMA = EntrySchema()
 
 
 def identity(post: Entry) -> tuple[str, str]:
-    """Return the identity of a post. The id is not enough, because other or restored databases use it again."""
+    """Return the identity of a post. The id is not enough, because other or restored databases reuse it."""
     return post["id"], post["created_at"]
 
 
@@ -56,17 +56,17 @@ class SyncState:
     """A mapping of file names to entries. A change only appends a line, however many entries there are.
 
     A state is valid only where it was written, because a sync program or a backup can separate it from its files. The
-    user's state folder has a copy of the state last written here, and `agree` compares the two. A state in a file other
-    than STATE may be in a repository, together with its files. Raises RemoteError if the state is damaged.
+    user's state folder contains a copy of the state last written here, and `agree` compares the two. A state in a file
+    other than STATE may be in a repository, together with its files. Raises RemoteError if the state is damaged.
     """
 
     def __init__(self, folder: Folder, name: str, dry_run: bool):
         self.folder, self.name, self.dry_run = folder, name, dry_run
-        self.remote = self.zone = ""  # "" in a new state; version 1.2 wrote no zone
+        self.remote = self.zone = ""  # "" in a new state; version 1.2 did not write a zone
         self.id = ""  # the folder's random id
         self.seen = ""  # default for entries, so that only one line changes when all posts are seen again
         self.entries: dict[str, Entry] = {}
-        self.unreadable: dict[str, str] = {}  # the digest of each file that failed, or the reason if it has none
+        self.unreadable: dict[str, str] = {}  # the digest of each failed file, or the reason if it has no digest
         self.is_foreign = False  # whether the state was written elsewhere, for files that may differ
         self._own: dict[str, Entry] = {}  # the entries last written here, if they may differ from `entries`
         self._journal: IO[bytes] | None = None
@@ -84,7 +84,7 @@ class SyncState:
         with suppress(OSError, RuntimeError, RemoteError):
             file = self._own_file()
             own, own_time_ns = file.read_bytes(), file.stat().st_mtime_ns
-            is_merged = b"\n{" in data  # After a merge by git, it has several first lines.
+            is_merged = b"\n{" in data  # If git has merged states, there are several first lines.
             is_last = self.name == STATE and not is_merged and data.partition(b"\n")[0] == own.partition(b"\n")[0]
             self._own = {} if is_last else self._parsed(own)[1]
             # Some disks renumber files. The modification time then shows that the file is the same.
@@ -169,7 +169,7 @@ class SyncState:
         if self.dry_run:
             return
         known, ignored = self.entries.get(name, {}), {"seen": "", "etag": ""}
-        is_minor = entry and known | ignored == entry | ignored  # in a repository, it would not be worth a commit
+        is_minor = entry and known | ignored == entry | ignored  # not worth a commit if the state is in a repository
         journal = None if is_minor and self.name != STATE and not self._journal else self.begin()
         self.entries.pop(name, None)
         if entry:
@@ -242,7 +242,7 @@ def _line(value: Any) -> bytes:
 
 
 def synced_folder(path: Path) -> Path | None:
-    """Return `path` if it is a synced folder, else the nearest synced folder above it."""
+    """Return `path` if it is a synced folder, or else the nearest synced folder above it."""
     path = Path(os.path.realpath(path))
     return next((folder for folder in (path, *path.parents) if os.path.isfile(folder / STATE)), None)
 

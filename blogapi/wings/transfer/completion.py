@@ -59,7 +59,7 @@ def _with_valid_names(value: Any) -> Any:
 
 
 def _fitting(params: dict[str, Any]) -> dict[str, Any]:
-    """Leave out params until the rest fit their limits: first the invalid ones, then the largest."""
+    """Remove invalid params, and then the largest ones until the rest fit their limits."""
     for name in sorted(params, key=lambda name: len(json.dumps(params[name])), reverse=True):
         try:
             check_params(params)

@@ -78,7 +78,7 @@ class Place(NamedTuple):
 
 
 def host_of(address: str) -> str:
-    """Return the host of an absolute URL; "" for any other URL."""
+    """Return the host of an absolute URL, or "" for any other URL."""
     match = HOST.match(address)
     return match[1].lower() if match else ""
 

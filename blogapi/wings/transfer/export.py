@@ -46,7 +46,7 @@ def export(
             results[file] = _attempt("write", file, folder.write_bytes, file.name, data, when)
         if delete:
             _remove_others(folder, _remove_post, results)
-            with suppress(OSError), closing(folder.below(IMAGE_FOLDER)) as below:  # There may be no folder, or a link.
+            with suppress(OSError), closing(folder.below(IMAGE_FOLDER)) as below:  # It may be missing or a link.
                 _remove_others(below, _remove_image, results)
     return results
 

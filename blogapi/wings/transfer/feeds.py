@@ -87,7 +87,7 @@ KIND = "http://schemas.google.com/g/2005#kind"  # scheme of the category that sa
 
 
 def _blogger_kind(entry: Element) -> str:
-    """Return Blogger's word for an entry, such as "post", "page" or "comment"; "" in any other feed."""
+    """Return Blogger's word for an entry, such as "post", "page" or "comment", or "" in any other feed."""
     if kind := child_text(entry, "type", "blogger"):
         return kind.lower()
     terms = [child.get("term", "") for child in entry.iterfind("{*}category") if child.get("scheme") == KIND]
@@ -118,7 +118,7 @@ def _blogger_post(entry: Element, kind: str) -> ExportedPost | LeftOut:
     return post
 
 
-PARTIAL = LeftOut("older post")  # yielded last if a feed probably has only the latest posts
+PARTIAL = LeftOut("older post")  # yielded last if a feed probably contains only the latest posts
 # Numbers of posts to which programs usually limit a feed
 USUAL_LENGTHS = (5, 10, 12, 15, 20, 25, 30, 40, 50, 100, 150, 200, 250, 300, 500, 1000)
 # Text values of an item in a JSON Feed

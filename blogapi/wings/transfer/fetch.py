@@ -44,7 +44,7 @@ def deadline(seconds: float, late: Exception) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-MAX_FETCHES = 10_000  # images fetched by an import; the next import fetches the others
+MAX_FETCHES = 10_000  # maximum number of images fetched by an import; the next import fetches the others
 MAX_IMPORT_SECONDS = 3600  # time limit on all fetches of an import
 SECONDS = 30  # time limit on one image, including redirects
 MAX_REDIRECTS = 5
@@ -59,7 +59,7 @@ class NotFetched(Exception):
 class Fetcher:
     """Fetches each image on another host once, and stores it. A dry run only counts the images.
 
-    `hosts` counts the images that stay on other hosts; `private` allows private and loopback addresses.
+    `hosts` counts the images left on other hosts; `private` allows private and loopback addresses.
     """
 
     def __init__(self, store: ImageStore, local: LocalImages, hosts: Counter[str], private: bool):

@@ -40,7 +40,10 @@ def exists(path: Path | str, folder: int | None = None) -> bool:
 
 @contextmanager
 def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
-    """Open a regular file below one of the folders `roots`. Raises OSError, also if a link replaces it meanwhile."""
+    """Open a regular file below one of the folders `roots`.
+
+    Raises OSError, including when a link replaces the file while it is being opened.
+    """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for pipes
         real, state = os.path.realpath(path), os.fstat(file.fileno())
         if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
@@ -152,7 +155,7 @@ def _unpack(path: Path, folder: Path) -> Path:
     return folder
 
 
-MAX_NAME_BYTES = 255  # limit in bytes for a file name on most disks
+MAX_NAME_BYTES = 255  # maximum length of a file name (in bytes) on most disks
 
 
 class Folder:

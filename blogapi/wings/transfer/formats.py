@@ -86,7 +86,7 @@ def format_of(path: Path) -> Format | None:
 
 
 def advice_on(path: Path) -> str:
-    """Return the format of a file and advice on it; "" if the format is unknown."""
+    """Return the format of a file and advice on it, or "" if the format is unknown."""
     try:
         file_format = format_of(path) if path.is_file() else None  # Opening a pipe might never end.
     except OSError:

@@ -29,7 +29,7 @@ ANY_HOST, BEGINS = r"https?://[^\s\"'<>()]{1,300}?", r"(?<![\w./~%-])"
 IMAGE_ADDRESS = re.compile(rf"(?:{ANY_HOST}|{BEGINS})/{IMAGE_FOLDER}/({IMAGE_FILE})\b".encode())
 # A URL with its host, or a relative one in a standalone export
 EXPORTED_ADDRESS = re.compile(rf"(?P<service>{ANY_HOST}/|{BEGINS})(?P<path>{IMAGE_FOLDER}/{IMAGE_FILE})\b")
-SIZE = re.compile(r"\d+(x\d+)?")  # In Obsidian, a size may stand in place of an image's label.
+SIZE = re.compile(r"\d+(x\d+)?")  # In Obsidian, an image can have a size instead of a label.
 # Liquid such as {{ '/a.png' | relative_url }}
 LIQUID_FILTER = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
 # A value in params that is the URL of an image
@@ -85,7 +85,7 @@ class LocalImages:
         return real if real.startswith(self.roots) else None
 
     def find_by_name(self, name: str, top: Path) -> str | None:
-        """Return the only image below `top` whose path ends with `name`; None if there are none or several."""
+        """Return the only image below `top` whose path ends with `name`, or None if there are none or several."""
         if top not in self._names:
             self._names[top] = images_below(top)
         ending = f"/{name.strip().lstrip('/')}".casefold()
@@ -94,7 +94,7 @@ class LocalImages:
         return self._allowed(Path(paths[0])) if len(paths) == 1 else None
 
     def address_of(self, file: str) -> str:
-        """Return the new URL of the image in a file; "" if the image is refused."""
+        """Return the new URL of the image in a file, or "" if the image is refused."""
         if file not in self._addresses:
             self._addresses[file] = ""
             try:
@@ -129,7 +129,7 @@ class ImageStore:
         return image_id in self._foreseen or images.find_any(self.database, image_id) is not None
 
     def store(self, roots: tuple[str, ...], file: str) -> None:
-        """Store an image file below one of `roots`, unless done before. Raises IMAGE_ERRORS, Unavailable."""
+        """Store an image file below one of `roots`, unless it is already stored. Raises IMAGE_ERRORS, Unavailable."""
         if file not in self._stored:
             with open_below(file, roots) as opened:
                 self.add(opened, file)
@@ -228,7 +228,7 @@ class Placement:
         return new_address or value
 
     def _embedded(self, name: str, label: str) -> str:
-        """Return the Markdown for an image that Obsidian embeds; "" if none is found."""
+        """Return the Markdown for an image that Obsidian embeds, or "" if the image is not found."""
         new_address = self._use(self.images.find_by_name(name, self.top)) if self.images and self.top else ""
         if not new_address and Path(name).suffix.lower() in SUFFIXES:
             self.missing[name] = None

@@ -49,7 +49,7 @@ def predict(database: Database, checked_posts: Iterable[Checked]) -> Iterator[Im
 
 
 def with_former_slugs(reader: Reader, item: Item) -> Item:
-    """Add the former slugs of the stored post to those of an item, and leave out slugs that are taken."""
+    """Add the stored post's former slugs to those of an item, and remove slugs that are taken."""
     slug, former, kept = item.fields["slug"], item.fields.get("former_slugs"), []
     if not former:
         return item

@@ -33,7 +33,7 @@ def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> It
     parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
     of_folders = chain.from_iterable(_of_folder(folder, bound) for folder in folders_up_to(bound, path.parent))
     for entry in chain(of_folders, _of_site(site, {tag.lower() for tag in tags})):
-        targets = mappings(entry.values.get("_target", entry.values.get("target")))  # Hugo and Jekyll can limit values.
+        targets = mappings(entry.values.get("_target", entry.values.get("target")))  # limits in Hugo and Jekyll
         if not targets or any(_is_target(target, parts) for target in targets):
             yield entry
     yield from excluded_by(path, bound)

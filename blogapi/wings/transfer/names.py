@@ -68,13 +68,13 @@ def language_of(path: Path, values: Mapping[str, Any]) -> str:
 
 
 def title_of(text: str, name: str) -> tuple[str, Note]:
-    """Make a title from the content of a post or, failing that, its name; return it with a note that says which."""
+    """Make a title from a post's content or, failing that, its name; return it with a note that says which was used."""
     title = title_from_text(text)
     return (title, Note.TITLES) if title else (title_from_name(name), Note.TITLES_FROM_NAMES)
 
 
 def title_from_name(name: str) -> str:
-    """Make a title from the name of a file. Keep a date, and a name with spaces (Obsidian), as it is."""
+    """Make a title from the name of a file. Do not change a date, or a name with spaces (Obsidian)."""
     if any(map(str.isspace, name)) or rfc3339_or_empty(name):
         return name
     words = re.sub("[-_]+", " ", name).strip() or name
@@ -82,7 +82,7 @@ def title_from_name(name: str) -> str:
 
 
 def title_from_text(content: str) -> str:
-    """Return the first heading in a post, or up to 60 characters of its first sentence; "" for a checklist."""
+    """Return the first heading in a post, or up to 60 characters of its first sentence, or "" for a checklist."""
     text = NOT_TITLE.sub("", content[:MAX_TITLE_TEXT])
     if heading := ANY_HEADING.search(text):
         return heading[1] or heading[2].strip()
@@ -153,9 +153,10 @@ class SpoolEntry(NamedTuple):
 
 
 def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
-    """Give posts that share a slug increasingly specific slugs from `_slugs`, until all differ or `_slugs` ends.
+    """Give posts that share a slug increasingly specific slugs from `_slugs`, until all differ or none are left.
 
-    Posts that still share a slug then keep their own. A slug that only one post has in front matter also stays.
+    Posts that still share a slug then keep their original slugs. A slug that appears in the front matter of only one
+    post is kept.
     """
     claims = Counter(entry.slug for entry in entries if entry.is_given)
     fixed = [
@@ -188,7 +189,7 @@ def _slugs(entry: SpoolEntry) -> list[str]:
 
 
 def valid_slug(text: str) -> str:
-    """Return the string if it is a valid slug, else a slug made from it."""
+    """Return the string if it is a valid slug, or else a slug made from it."""
     return text if is_slug(text) else slug_of(text)
 
 
@@ -252,7 +253,7 @@ def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
 
 
 def path_of(value: Any) -> str:
-    """Return the path of a URL; "" for a permalink pattern or the name of a pattern."""
+    """Return the path of a URL, or "" for a permalink pattern or a pattern's name."""
     if not isinstance(value, str) or value in (*STYLES, "false", "true", "null", "~") or "{" in value:
         return ""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)

@@ -162,7 +162,7 @@ def _medium_post(match: re.Match[str], entry: Element, body: Element) -> Exporte
     heading, values = body.select_one("h1, h2, h3, h4"), {}
     if heading and _text(heading) == title:  # Medium repeats the title in the text.
         heading.decompose()
-    elif _text(body).startswith(title.rstrip("…")):  # A response has the beginning of its text as a title.
+    elif _text(body).startswith(title.rstrip("…")):  # The title of a response is the beginning of its text.
         values = {"status": "response"}
     time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
     date_text = time.attr("datetime") or "" if time else ""

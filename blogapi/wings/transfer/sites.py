@@ -21,7 +21,7 @@ from blogapi.wings.transfer.names import NO_DATE
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
 ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(\{[^{}]{0,3000}\}|.*))", re.MULTILINE)
 CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
-PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # treated likewise, but only below one of SITE_PARTS
+PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # treated the same way, but only below one of SITE_PARTS
 
 
 class Site(NamedTuple):
@@ -67,7 +67,7 @@ class Site(NamedTuple):
 
 
 def bound_of(top: Path) -> Path:
-    """Return the top folder whose configuration counts: the imported folder, or the site that it is a part of."""
+    """Return the top folder whose configuration applies: the imported folder, or the site that contains it."""
     top = Path(os.path.abspath(top))
     while top.name in SITE_PARTS or (top.name in PARTS_BELOW_PARTS and top.parent.name in SITE_PARTS):
         top = top.parent
@@ -168,7 +168,7 @@ def mappings(value: Any) -> list[dict[str, Any]]:
 
 
 def collections_in(values: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Map the names of Jekyll's collections to their options; no options if the configuration lists only names."""
+    """Map the names of Jekyll's collections to their options, which are empty if the configuration lists only names."""
     collections = values.get("collections")
     if isinstance(collections, list):
         return {str(name): {} for name in collections}
@@ -186,7 +186,7 @@ def names_in(folder: Path) -> frozenset[str] | None:
 
 
 def files_in(folder: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Yield the paths of those files that a folder contains, or of all of them if the folder cannot be read."""
+    """Yield the paths of the named files that exist in a folder, or may exist because the folder cannot be read."""
     entries = names_in(folder)
     for name in names if entries is None else (name for name in names if name.partition("/")[0] in entries):
         if exists(path := folder / name):

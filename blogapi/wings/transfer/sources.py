@@ -1,4 +1,4 @@
-"""Read the posts in Markdown folders and in exports, and prepare them for storage in order of their dates."""
+"""Read the posts in Markdown folders and in exports, and prepare them for storage, sorted by date."""
 
 import hashlib
 import json
@@ -121,7 +121,7 @@ class Sources:
     date_from: str = ""  # front matter name to use as the date of posts without one
     zone: tzinfo = UTC  # time zone for times without an offset, unless the site's configuration sets another
     skip: Callable[[Path], str] = lambda path: ""  # returns the kind of a Markdown file to leave out, or ""
-    is_movable: bool = False  # whether slugs stay the same if the folder moves or other files change
+    is_movable: bool = False  # whether slugs must not change if the folder moves or other files change
     check: Callable[[bytes], None] = lambda data: None  # raises MarkdownError for bytes that are not a post
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # path of a Markdown file -> hash
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # kind -> count
@@ -222,7 +222,7 @@ class Sources:
                 yield self._item_of_export(path, post)
 
     def item_of(self, data: bytes, path: Path, top: Path) -> Item | None:
-        """Return the post in a Markdown file below `top`; None if its status is `trash`. Raises MarkdownError."""
+        """Return the post in a Markdown file below `top`, or None if its status is `trash`. Raises MarkdownError."""
         place, bound = Path(os.path.abspath(path)), bound_of(top)
         site = site_of(place.parent, bound, self.zone)
         self.recognized |= {site.recognized: None} if site.recognized else {}
@@ -258,7 +258,7 @@ class Sources:
     def _inferred(
         self, file: MarkdownFile, path: Path, top: Path, folders: tuple[str, ...], site: Site
     ) -> tuple[Item, str]:
-        """Return the post in a file, completed from the names of file and folders, and the file name without a date."""
+        """Return the post in a file, completed from its path, and the file name without a date."""
         address = next(iter(names.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
         publish = self.publish or site.program.publishes_by_date or file.is_exported
@@ -275,7 +275,7 @@ class Sources:
     def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
         """Make a post a draft if its file, its folders or its site hide it; note dates that were not read."""
         values, inherited = item.file.values, []
-        if item.file.is_exported:  # An export has a status, so `params` and folders do not count.
+        if item.file.is_exported:  # An export contains the status, so ignore `params` and folders.
             values = {name: value for name, value in values.items() if name != "params"}
         else:
             inherited = [*inherited_by(place, bound, site, item.fields.get("tags", ()))]
@@ -322,7 +322,7 @@ class Sources:
         return item
 
     def _place_images(self, item: Item, top: Path | None = None, folders: Sequence[Path] = ()) -> None:
-        """Replace the URLs of images that were found with new ones, and make other relative URLs absolute."""
+        """Use the new URLs of images that were found, and make other relative URLs absolute."""
         placement = Placement(self.images, self.site, self.hosts, top, folders)
         notes, first = placement.replace(item.fields), item.file.content_line
         item.notes |= {name: line and first and first + line - 1 for name, line in notes.items()}

@@ -28,7 +28,7 @@ CAPTION_TEXT = re.compile(r"\bcaption=(?:\"([^\"]*)\"|'([^']*)')")
 CODE = re.compile(r"\[(code|sourcecode)\b([^\[\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:source)?code\b).)*+)\[/\1\]", re.DOTALL)
 CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
 REUSABLE_BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # `ref` is the number of another item
-MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # limits on the characters of a block, and on the blocks in a post
+MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # maximum length of a block, and maximum number of blocks in a post
 # A match does not extend past the next footnote, so that the search takes linear time.
 FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
 DATES = ("post_date_gmt", "post_date", "pubDate")
@@ -103,7 +103,7 @@ def _without_shortcodes(html: str) -> str:
 
 
 def _date(item: Element, zone: tzinfo) -> tuple[str, str]:
-    """Return the date of a post in RFC 3339, and as written. Squarespace may leave out the first two of DATES."""
+    """Return a post's date in RFC 3339 format, and as written. Squarespace may leave out the first two of DATES."""
     texts = {name: text for name in DATES if re.search("[1-9]", text := child_text(item, name))}
     dates = (rfc3339_or_empty(text, zone if name == "post_date" else UTC) for name, text in texts.items())
     return next(filter(None, dates), ""), next(iter(texts.values()), "")
