@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-MAX_DIGITS = 100  # maximum digits of a number in JSON, because parsing an integer takes quadratic time
-MAX_NAME_PARTS = 16  # maximum parts of a dotted name in TOML, because tomllib takes quadratic time
+MAX_DIGITS = 100  # maximum number of digits in a number in JSON, because parsing an integer takes quadratic time
+MAX_NAME_PARTS = 16  # maximum number of parts in a dotted name in TOML, because tomllib takes quadratic time
 NOT_STRUCTURE = bytes({*range(256)} - {*b'[{]},"'})
 
 # Strings and comments in TOML. To take linear time, the pattern ends an unclosed string with its line or with the file.
@@ -23,7 +23,7 @@ YamlLoader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class OutOfBounds(ValueError):
-    """A string exceeds a limit, which the message states. `line` is the number of the line, from 1."""
+    """A string exceeds a limit, which the message states. `line` is its line number, from 1."""
 
     def __init__(self, bound: str, line: int = 1):
         super().__init__(bound)
@@ -33,7 +33,7 @@ class OutOfBounds(ValueError):
 def check_json(data: bytes, max_values: int, max_depth: int) -> None:
     """Check the bounds of JSON. Commas and opening brackets count as values. Raises OutOfBounds."""
     openings = data.count(b"[") + data.count(b"{")
-    if openings > max_depth or openings + data.count(b",") > max_values:  # Count again without those in strings.
+    if openings > max_depth or openings + data.count(b",") > max_values:  # Count again without strings.
         structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
         _check(structure.count(b'"') // 4, max_values)  # A name and its value have at most four quotes.
         _check_structure(b"".join(structure.split(b'"')[::2]), max_values, max_depth)
@@ -57,7 +57,7 @@ def check_toml(text: str, max_values: int, max_depth: int) -> None:
 
 def _check_structure(structure: bytes, max_values: int, max_depth: int) -> None:
     """Check the number and depth of values in JSON or TOML without its strings. Raises OutOfBounds."""
-    brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # The rest would exceed the limit.
+    brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # any more would exceed the limit
     depth = max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0)
     _check(sum(map(structure.count, (b"[", b"{", b","))), max_values, depth, max_depth)
 

@@ -62,7 +62,7 @@ class Config:
     header_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's header
     body_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's body, plus a second per 16 KiB
     keep_days: Annotated[int, 0, 36_500] = 30  # how long revisions and deleted posts are kept; 0 keeps nothing
-    images_mb: Annotated[int, 0, 99_999_999] = 2048  # maximum size of all images together, in MiB; 0 turns uploads off
+    images_mb: Annotated[int, 0, 99_999_999] = 2048  # maximum total size of all images, in MiB; 0 turns uploads off
     webhook_seconds: Annotated[int, 1, 86_400] = 15  # deadline for a receiver's response
     webhook_private: bool = False  # whether webhooks may call private and loopback addresses
     cors_origins: Origins = frozenset()  # origins whose pages may call the API; * means all
@@ -110,7 +110,7 @@ class Config:
 
     @classmethod
     def variables(cls) -> dict[str, Field]:
-        """Return the settings by the names of their environment variables."""
+        """Return the settings, keyed by the names of their environment variables."""
         settings = {setting.name: setting for setting in fields(cls)}
         return {name.upper() if name in UNPREFIXED else PREFIX + name.upper(): settings[name] for name in settings}
 

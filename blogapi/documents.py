@@ -34,10 +34,10 @@ class Field(NamedTuple):
 
     kind: Kind
     presence: Literal["required", "default", "optional", "service"]
-    description: str  # description without the limits, which the schema adds
+    description: str  # does not state the limits, which the schema adds
     example: Any = None
-    max_length: int = 0  # limit in characters, or in items of a list; 0 if the kind sets the limits
-    stays: bool = False  # whether a PUT without the field, and restoring an earlier version, leave it unchanged
+    max_length: int = 0  # maximum length, in characters or in list items; 0 if the kind sets the limits
+    stays: bool = False  # whether the field keeps its value in a PUT without it and when an earlier version is restored
     place: int = 8  # position in front matter; fields with the same position keep the order below, and 0 means none
     label: str = ""  # label on the owner's page; by default, the name
 
@@ -136,7 +136,7 @@ def load(document: bytes | None) -> dict[str, Any]:
 def etag_of(document: bytes) -> str:
     """Return the strong entity tag of a post, without quotes (RFC 9110, section 8.8.3).
 
-    The hash is cryptographic, so that clients cannot craft two versions with the same tag. The hash is BLAKE2b, because
+    The hash is cryptographic, so that clients cannot craft two versions with the same tag. It is BLAKE2b, because
     SHA-256 takes twice as long on processors without SHA instructions.
     """
     return blake2b(document, digest_size=32).hexdigest()

@@ -64,7 +64,7 @@ def create_app(
     loop: Loop = BLOCKING,
     database_class: type[Database] = Database,
 ) -> Flask:
-    """Create the WSGI application. Without `config`, the environment and the settings file configure it.
+    """Create the WSGI application. Without `config`, its settings come from the environment and the settings file.
 
     Opens the database, and sets it up if it is empty. Outside our server, where the loop is not cooperative, this also
     rebuilds a missing search index before it returns. Raises Unavailable.

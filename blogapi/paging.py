@@ -41,7 +41,7 @@ class ListQuery(NamedTuple):
     * sort="created_at": newest first. `before` is the id of a post, and the list contains only posts with a lower id.
     * sort="published_at": only posts with a publication date, latest first. `before` is a Cursor. The date must not be
       earlier than `published_after`, and must be earlier than `published_before`.
-    * sort="updated_at": last changed first, back to `updated_after`. `before` is a Cursor, and `tag` is not supported.
+    * sort="updated_at": latest change first, back to `updated_after`. `before` is a Cursor; `tag` is not supported.
 
     `tag` is a folded name. `fields` lists the fields to return, in order and separated by commas. `q` is a search.
     """
@@ -59,18 +59,18 @@ class ListQuery(NamedTuple):
 
     @property
     def before_id(self) -> int:
-        """The id at which a list sorted by creation starts (exclusive)."""
+        """The id at which a list sorted by creation time starts (exclusive)."""
         return self.before if isinstance(self.before, int) else MAX_ID
 
     @property
     def start(self) -> Cursor[int]:
-        """The cursor at which a list sorted by a time starts (exclusive)."""
+        """The cursor at which a list sorted by another time starts (exclusive)."""
         before = self.before if isinstance(self.before, Cursor) else Cursor(LATEST, MAX_ID)
         return min(before, Cursor(self.published_before, 0))
 
 
 def id_of(row: tuple) -> int:
-    """Return a row's cursor in a list sorted by creation: the post's id."""
+    """Return a row's cursor in a list sorted by creation time: the post's id."""
     return row[0]
 
 
@@ -88,7 +88,7 @@ def page_of(
     """Return a page with an item for each row: by default, its document.
 
     A row begins with an id and a document. The page ends after `limit` items, or with the item that exceeds PAGE_BYTES.
-    Damaged posts are left out.
+    Damaged posts are skipped.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
     items: list[Any] = []

@@ -14,7 +14,7 @@ FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in me
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # Unicode's White_Space. Without this argument, str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
-MAX_FOLDED = 600  # limit in characters for comparing names; even decomposed tags are shorter
+MAX_FOLDED = 600  # maximum number of characters used to compare names; even decomposed tags are shorter
 
 
 def in_ascii(characters: re.Pattern[str]) -> bytes:

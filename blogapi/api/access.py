@@ -165,7 +165,7 @@ def check_scope(request: Request, scope: str) -> None:
         has_wrong_method = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
         is_hidden = has_wrong_method or (operation and operation.scopes == READ_SCOPES)
         if scope == PUBLISHED_ONLY and is_hidden:
-            raise NotFound  # as for an unknown path, so this key does not learn that a history exists
+            raise NotFound  # as for an unknown path, so that the response does not reveal whether a history exists
         if not request.endpoint or scope in getattr(view, "scopes", ()):
             return
     raise Forbidden(why_forbidden(scope))

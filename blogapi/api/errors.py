@@ -41,10 +41,10 @@ def printable(message: str) -> str:
 
 @errors.app_errorhandler(exceptions.HTTPException)
 def error_response(error: exceptions.HTTPException) -> Response:
-    """Return a response for an HTTP error, with the headers of the exception (Allow, WWW-Authenticate, Retry-After)."""
+    """Return a response for an HTTP error, with the exception's headers (Allow, WWW-Authenticate, Retry-After)."""
     request = current_request()
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
-        error.valid_methods = sorted(error.valid_methods)  # This also sorts Allow, whose order would otherwise vary.
+        error.valid_methods = sorted(error.valid_methods)  # keeps the order in Allow from varying
     code = error.code or 500
     message = error.description if error.description != type(error).description else None
     message = message or message_for(request, error)

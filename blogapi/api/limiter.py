@@ -54,7 +54,7 @@ class FixedWindow:
         now = int(self._clock())
         window = now // WINDOW_SECONDS
         with self._lock:
-            if window == self._window - 1:  # The clock was set back. No window must begin twice.
+            if window == self._window - 1:  # The clock was set back, but no window may begin twice.
                 window = self._window
             elif window != self._window:
                 self._window, self._hits = window, {}

@@ -45,7 +45,7 @@ class RequestInfo:
     endpoint: str | None = None  # BLUEPRINT.VIEW
     cause = ""  # cause of an error
     max_body_bytes = 0  # maximum size of a body that is read in pieces; 0 if it is read at once
-    kept_bytes = 0  # number of bytes of a body read in pieces that are in memory
+    kept_bytes = 0  # number of bytes in memory of a body that is read in pieces
 
 
 class Request(flask.Request):
@@ -67,7 +67,7 @@ class Request(flask.Request):
 
     @property
     def client(self) -> bytes | str:
-        """The client, for taking turns: a key or a session. All requests without either count as one client."""
+        """The key or session that counts as one client when clients take turns, or "" for all strangers together."""
         return self.key.digest if self.key else self.session
 
     @property
@@ -181,7 +181,7 @@ def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
 
 
 def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
-    """Read the whole body. Raises RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
+    """Read the whole body. Raises RequestEntityTooLarge beyond `max_bytes`, or BadRequest if it ends early."""
     length = body_length(request)
     body = b"" if length > max_bytes else request.environ["wsgi.input"].read(max_bytes + 1 if length < 0 else length)
     if max(length, len(body)) > max_bytes:

@@ -16,7 +16,7 @@ from blogapi.documents import dump, etag_of, hash_of
 POSTS_PATH = "/v1/posts/"
 Pairs = Iterable[tuple[str, str]]
 STATUS_LINES = {code: f"{code} {name.upper()}" for code, name in HTTP_STATUS_CODES.items()}
-PRIVATE = "private, no-cache"  # Only the client may cache it, and it must revalidate on each use.
+PRIVATE = "private, no-cache"  # Only the client may cache a response, and it must revalidate it on each use.
 
 
 class ValidHeaders(datastructures.Headers):
@@ -93,7 +93,7 @@ def created_response(request: Request, post_id: int, document: bytes) -> Respons
 def list_response(
     request: Request, content: bytes, cursor: Any, name: str = "before", path: str | None = None
 ) -> Response:
-    """Return a page of a list as JSON, a Link to the next page, and an entity tag that changes with both.
+    """Return a page of a list as JSON, with a Link to the next page and an entity tag that covers both.
 
     The Link (RFC 8288) repeats the query with `name` set to the cursor, which is None after the last page. The Link is
     path-absolute and never built from the Host header.

@@ -34,7 +34,7 @@ CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]
 
 
 def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """Yield each invalid place, such as `tags[2]` or `params.author`, with "place: what would be right"."""
+    """Yield each invalid place, such as `tags[2]` or `params.author`, and a message that begins with the place."""
     for field, reasons in error.normalized_messages().items():
         places = reasons if isinstance(reasons, dict) else {"": reasons}
         for place, messages in places.items():
@@ -80,7 +80,7 @@ class Text(fields.String):
     }
     forbidden = CONTROL
     forbidden_bytes = in_ascii(CONTROL)
-    removed = ""  # these characters are removed at both ends
+    removed = ""  # these characters are removed from both ends
 
     def __init__(self, length: Length, *validators: Callable[[str], Any], **kwargs: Any):
         super().__init__(validate=[length, self._validate_characters, *validators], **kwargs)
@@ -108,7 +108,7 @@ class Text(fields.String):
 
 
 class Line(Text):
-    """One line with a visible character. An optional line may be empty. White space is removed at both ends."""
+    """One line with a visible character. An optional line may be empty. White space is removed from both ends."""
 
     default_error_messages = {"characters": f"must be one line without {FORBIDDEN}"}
     forbidden = CONTROL_OR_BREAK
@@ -261,7 +261,7 @@ def page_size(what: str, default: int = 100) -> fields.String:
 
 
 def parse_page_size(text: str) -> int:
-    """Parse a whole number in ASCII digits, without sign or leading zero. Return at most MAX_PAGE_SIZE."""
+    """Parse a whole number in ASCII digits, without a sign or leading zeros. Return at most MAX_PAGE_SIZE."""
     if not re.fullmatch("[1-9][0-9]*", text):
         raise ValidationError("must be a whole number from 1")
     return min(int(text[:20]), MAX_PAGE_SIZE)  # int() would refuse 5,000 digits

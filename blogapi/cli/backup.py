@@ -36,7 +36,7 @@ def numbers(value: str) -> dict[str, int]:
 
 
 def superfluous(names: Iterable[str], periods: Mapping[str, int]) -> set[str]:
-    """Return the names of the backups to remove: all except the newest, and the last one in each recent period."""
+    """Return the names of the backups to remove: all except the newest one and the last one in each recent period."""
     moments = {name: moment for name in sorted(names) if (moment := time_of(name))}
     kept = {*[*moments][-1:]}
     for unit, count in periods.items():

@@ -41,8 +41,8 @@ LAZY = {
     "undo": "blogapi.cli.undo:undo_posts",
 }
 FORMER_NAMES = {"settings": "login"}  # earlier names of commands
-# Imports blogapi first, because gunicorn then puts the current folder first in sys.path, where a folder called blogapi
-# would hide the package.
+# This imports blogapi before gunicorn puts the current folder first in sys.path. Otherwise, a folder there called
+# blogapi would hide the package.
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
 SECRET_NAME = re.compile(r"BLOGAPI_KEY|PG\w*PASSWORD")
 SECRET = re.compile(r"(?<=//)([^:/?]*:).*(?=@)|(password=)[^&]*", re.IGNORECASE | re.DOTALL)  # a password in a URL
@@ -51,7 +51,7 @@ EXIT_STATUSES = "Exit status: 0 for success, 1 for a failure, 2 for wrong usage,
 FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 STATIC_HELP = "Folder of images whose addresses begin with a slash."
 STATIC_OPTION = click.option("--static", metavar="DIR", type=FOLDER_PATH, help=STATIC_HELP)
-ITEMS_A_LINE = 1000  # when there is no terminal, print progress once every this many items
+ITEMS_A_LINE = 1000  # without a terminal, a line of progress is printed whenever this many more items are done
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
 
@@ -137,7 +137,7 @@ def show(text: str) -> None:
 
 
 def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
-    """Yield the results while showing progress and the text of `also`: on a terminal as a bar, otherwise in lines."""
+    """Yield the results while showing progress and the text of `also`: on a terminal as a bar, or else as lines."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar
@@ -266,7 +266,7 @@ def revoke_key(name: str) -> None:
 
 
 def _show_and_store(name: str, check: Callable, write: Callable) -> None:
-    """Show a new key, and then store it, so that no key is valid that was never shown.
+    """Show a new key before storing it, so that a key that was never shown cannot be used.
 
     The key is shown before the transaction begins, because a paused terminal (Ctrl-S) would otherwise keep the
     transaction open.

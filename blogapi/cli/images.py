@@ -69,7 +69,7 @@ def list_images(unused: bool, deletes: bool, old: str | None) -> None:
 def rebase_images(database: Database, old: str) -> int:
     """Change the service's URL in the URLs of images; print the affected posts, and return the exit status.
 
-    Webhooks receive no events for these changes. The posts in the trash and in the history stay unchanged.
+    Webhooks receive no events for these changes. Posts in the trash and in the history are not changed.
     """
     since, changed, left, new = database.now, 0, 0, Config.from_environ(os.environ).base_url
     addresses = re.compile(rf"{re.escape(old)}(?=/images/{images.IMAGE_ID}\.)")
@@ -85,9 +85,9 @@ def rebase_images(database: Database, old: str) -> int:
 
 
 def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:
-    """Change the image URLs in a post; return its slug, and the reason if it was left alone, otherwise "".
+    """Change the image URLs in a post. Return None if there is nothing to change.
 
-    Return None if there is nothing to change.
+    Otherwise, return the post's slug, and "" or the reason why the post was left alone.
     """
     try:
         post = posts.find_to_change(tx, post_id)

@@ -123,7 +123,7 @@ class Output:
     as_json: bool
     quiet: bool
     diff: bool
-    would_be: str  # "would be " in a dry run, otherwise ""
+    would_be: str  # "would be " in a dry run, or else ""
 
     def result(self, result: Result) -> None:
         """Print the outcome for a file or a post."""
@@ -166,7 +166,10 @@ def run(
     creates: bool = False,  # whether to create a missing folder
     **options: Any,
 ) -> None:
-    """Push, pull or predict both. The exit status is 2 if there is a conflict, or else 1 if a file failed."""
+    """Push or pull, or, for `status`, predict what each would do.
+
+    The exit status is 2 if there is a conflict, or else 1 if a file failed.
+    """
     if move_to and deletes:
         raise click.UsageError("--move-to and --delete cannot be combined: check the results of --move-to first.")
     if not (address := move_to or address):
@@ -246,7 +249,10 @@ def zone_of(state: SyncState) -> tzinfo:
 
 
 def print_results(starters: Iterable[Starter], comparison: Comparison, output: Output) -> Counter[str]:
-    """Push, pull or predict both. Print each result, the files left out, and the counts; return the counts."""
+    """Run the pushes and pulls that `starters` begin. Print their results, the skipped files and the counts.
+
+    Return the counts.
+    """
     counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
     syncs, sources = [start(comparison) for start in starters], comparison.working.sources
     try:

@@ -26,7 +26,7 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Una
 
 MAX_PREPARED = 500  # a connection with more prepared statements is closed instead of being returned to the pool
 CONNECTION_SECONDS = 2.0  # longest wait for a place in the pool
-LOOK_UP_SECONDS = 5.0  # time limit on finding out whether a COMMIT succeeded whose response was lost
+LOOK_UP_SECONDS = 5.0  # time limit on finding out whether a COMMIT succeeded after its response was lost
 STATUS_POLL_SECONDS = 0.05
 STATEMENT_TIMEOUT_SECONDS = 2.2  # time limit on a query, because other requests may be waiting for its connection
 LOCK_TIMEOUT_SECONDS = 2.0  # longest wait for the writer's lock
@@ -227,9 +227,9 @@ class Connections:
         return connection
 
     def check_sessions(self, connection: PostgresConnection) -> None:
-        """Raise Unavailable if a pooler lets connections share a session, to which locks and settings belong."""
+        """Raise Unavailable if a pooler lets connections share a session: they would share its locks and settings."""
         session = connection.execute(SESSION).fetchone()
-        if session == (connection.info.backend_pid,):  # There is no pooler in between.
+        if session == (connection.info.backend_pid,):  # no pooler is in between
             return
         with closing(self.connect()) as other, other.transaction():
             if other.execute(SESSION).fetchone() == session or connection.execute(SESSION).fetchone() != session:
@@ -260,7 +260,7 @@ class Connections:
             self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Find out whether a transaction was committed if its COMMIT got no response; return None if this fails."""
+        """Find out whether a transaction was committed after its COMMIT got no response; return None if this fails."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:

@@ -1,7 +1,7 @@
 """The PostgreSQL engine: its queries and transactions, and the locks of the writer and the leader.
 
-Across all processes, only one transaction writes at a time. Code that relies on the single writer of SQLite therefore
-also works here.
+Across all processes, only one transaction writes at a time. Code that relies on SQLite's single writer therefore also
+works here.
 """
 
 import logging
@@ -59,7 +59,7 @@ HITS_IN_WINDOW = Compiled(f"SELECT coalesce(({COUNTED}), 0), {WINDOW}, {NOW}")
 
 
 class ServerDatabase(PostgresqlDatabase):
-    """Peewee's object for the PostgreSQL database. The engine opens its connections."""
+    """A Peewee database for PostgreSQL, with connections from the engine's pool."""
 
     def __init__(self, connections: Connections, thread_safe: bool):
         super().__init__(connections.name, prefer_psycopg3=True, thread_safe=thread_safe)
@@ -119,7 +119,7 @@ class Postgresql(Engine):
         seconds = max(wait_seconds, self._wait_seconds)
         statements: list[Query] = [BEGIN, LIMIT, LOCK, ACTIVE_WEBHOOKS]
         if seconds > LOCK_TIMEOUT_SECONDS * 0.9:
-            statements.remove(LIMIT)  # The session already has about this limit.
+            statements.remove(LIMIT)  # The session's own limit is about the same.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         try:
             # The transaction may serve several clients, so it does not wait for a connection in the turn of one of
@@ -145,7 +145,7 @@ class Postgresql(Engine):
             self.connections.give(connection)
             if not retry:
                 raise
-        self.connections.close()  # because usually the other connections are also lost
+        self.connections.close()  # because the other connections have usually been lost, too
         return self._run(queries, values, retry=False)
 
     def check(self) -> None:
@@ -164,7 +164,7 @@ class Postgresql(Engine):
                 self._leader.execute(f"SET idle_session_timeout = '{LEASE_SECONDS}s'")
             ((is_locked,),) = self._leader.execute(f"SELECT pg_try_advisory_lock({LEADER})")
             return is_locked
-        except psycopg.Error:  # The lock has ended with the session. The next attempt to connect reports the reason.
+        except psycopg.Error:  # The session has ended and released the lock. The next attempt to connect reports why.
             if self._leader:
                 self._leader.close()
             return False
@@ -248,7 +248,8 @@ class PostgresTransaction(Transaction):
     def insert(self, query: Query, **values: Any) -> int:
         self.changes += 1
         statement = self.engine.statement(query)
-        if " RETURNING " not in statement.text:  # Peewee adds it only if the model was bound when the query was built.
+        # Peewee adds it only if the model was bound when the query was built.
+        if " RETURNING " not in statement.text:
             statement = statement._replace(text=f"{statement.text} RETURNING id")
         return self._run(statement, values).rows[0][0]
 

@@ -9,7 +9,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import FOREIGN, STATEMENT_END, Contents, section
 
 OWN_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-# The equivalents in PostgreSQL of keywords in schema.sql. COLLATE "C" sorts by bytes, as SQLite does.
+# PostgreSQL's equivalents of keywords in schema.sql. COLLATE "C" sorts by bytes, as SQLite does.
 TRANSLATED = {
     " AUTOINCREMENT": "",
     " STRICT, WITHOUT ROWID": "",
@@ -18,7 +18,7 @@ TRANSLATED = {
     "INTEGER": "bigint",
     "BLOB": "bytea",
 }
-FETCHED_ROWS = 20  # a copy holds this many rows in memory at a time; each can be a post of 4 MB
+FETCHED_ROWS = 20  # a copy holds this many rows in memory at a time, and each row can contain a post of 4 MB
 
 
 class PostgresContents(Contents):

@@ -36,9 +36,9 @@ def publish_all(database: Database) -> None:
 def publish_for_request(service: Service) -> None:
     """Publish due posts before a request with a key or a session is handled, so that the response shows the result.
 
-    Only one request a second does this, because times are whole seconds, and a post cannot be scheduled for the current
-    second. A request publishes one batch of posts, and the background work publishes the others. If the database cannot
-    be written to, the posts still appear as scheduled.
+    One request per second is enough, because times are whole seconds, and a post cannot be scheduled for the current
+    second. That request publishes one batch of posts, and the background thread publishes the others. If the database
+    cannot be written to, the posts still appear as scheduled.
     """
     second = int(service.clock())
     if service.due_second != second:

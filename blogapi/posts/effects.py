@@ -1,6 +1,6 @@
 """The effects of a change to a post on history, slugs, tags, the search index and events.
 
-The effects run once for each change, before the row of the post is written, because the history copies the old row.
+The effects run once for each change, before the post's row is written, because the history copies the old row.
 There is one exception: if a due post is damaged, its publication time is removed without any effects.
 """
 
@@ -24,7 +24,7 @@ EVENT_TYPES = {
     "deleted": "post.deleted",
     "purged": "post.deleted",
 }
-KEPT: dict[str, history.RevisionState] = {"updated": "replaced", "deleted": "deleted"}  # state of the stored revision
+KEPT: dict[str, history.RevisionState] = {"updated": "replaced", "deleted": "deleted"}  # state of the revision to store
 
 
 class Change(NamedTuple):
@@ -99,7 +99,7 @@ def run_for_tag(
 
 
 def _events(change: Change) -> list[str]:
-    """Return the types of the events of a change, in order."""
+    """Return the types of a change's events, in order."""
     events = [EVENT_TYPES[change.kind]] if change.kind in EVENT_TYPES else []
     was_published, is_published = (post.get("status") == "published" for post in (change.old, change.new))
     if is_published and not was_published:

@@ -25,7 +25,7 @@ KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 class IdempotencyKey(NamedTuple):
     """The name that a client gave a request, and a hash of the request's content."""
 
-    client: bytes  # SHA-256 of the name of the client's API key, which stays when the key is regenerated
+    client: bytes  # SHA-256 of the name of the client's API key; regenerating the key does not change it
     name: str
     request: bytes  # SHA-256 of the body and the query
     is_derived: bool = False  # whether the name is derived from the content, because the request has no header
@@ -39,7 +39,7 @@ def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
     digest = hashlib.sha256(content)
     if HEADER in request.environ:
         return key_of(request)._replace(request=digest.digest())
-    # The leading space keeps the name apart from keys that clients send, in which KEY_NAME allows no spaces.
+    # Because of its leading space, the name cannot clash with keys that clients send: KEY_NAME allows no spaces.
     name = f" {digest.hexdigest()}"
     return IdempotencyKey(digest_of(request.author.name), name, digest.digest(), is_derived=True)
 

@@ -1,6 +1,6 @@
-"""Pages of posts sorted by creation or by a time, and all posts one by one.
+"""Pages of posts sorted by id (newest first) or by a time, and all posts one by one.
 
-Queries sorted by creation return the id and the document. Queries sorted by a time also return the time.
+Queries sorted by id return the id and the document. Queries sorted by a time also return the time.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
     return page_of(reader.rows(created, before=query.before_id, **values), query, id_of)
 
 
-DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # `bounded` casts the PostgreSQL column
+DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # on PostgreSQL, `bounded` casts the column
 
 
 def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
@@ -39,14 +39,14 @@ def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
 def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
     """Return a query that merges several lists.
 
-    SQLite merges the lists row by row. PostgreSQL would read and sort whole lists, so each list gets the limit.
+    SQLite merges the lists row by row. PostgreSQL would read and sort whole lists, so the limit is applied to each.
     """
     if dialect == "postgresql" and len(lists) > 1:
         lists = [query.order_by(*order).limit(Placeholder("limit")) for query in lists]
     return reduce(union_all, lists).order_by(*order).limit(Placeholder("limit"))
 
 
-# By creation
+# By id
 
 
 @cache
@@ -68,7 +68,7 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
     return Compiled(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
 
 
-# By publication
+# By a time
 
 
 def _latest(reader: Reader, query: ListQuery, **values: Any) -> Iterator[tuple]:

@@ -89,5 +89,5 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return whether two values are the same JSON, including the order of names. Unlike with ==, true is not 1."""
+    """Return whether two values are the same JSON, including the order of names. Unlike in Python, true is not 1."""
     return json.dumps(one) == json.dumps(other)

@@ -57,7 +57,7 @@ def as_put(old: dict[str, Any], fields: dict[str, Any], now: str, was_public: bo
 
 def latest_in_future(reader: Reader) -> str | None:
     """Return the latest time of a published post if it is in the future, which means that the clock is behind."""
-    columns = Post.updated_at, Post.published_at  # Each has an index.
+    columns = Post.updated_at, Post.published_at  # each has an index
     times = [reader.one(Post.select(fn.MAX(column)).where(Post.status == "published"))[0] for column in columns]
     latest = max(time or "" for time in times)
     return latest if latest > reader.now else None

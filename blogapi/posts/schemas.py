@@ -208,7 +208,7 @@ def parse_names(text: str) -> str:
 
 
 class Before(fields.String):
-    """The start of a page of posts: the id of a post if the list is sorted by creation, or else a Cursor."""
+    """The start of a page of posts: the id of a post if the list is sorted by creation time, or else a Cursor."""
 
     def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> Any:
         sort = data.get("sort")
@@ -225,7 +225,7 @@ def parse_moment(text: str) -> str:
 
 
 def parse_second(text: str) -> str:
-    """Return the second in UTC that contains a moment, which is given as for `parse_moment`."""
+    """Return the second in UTC that contains a moment, given in the same form as for `parse_moment`."""
     try:
         return parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
     except (ValueError, OverflowError):

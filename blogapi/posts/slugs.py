@@ -101,7 +101,7 @@ def holder(reader: Reader, slug: str) -> tuple[int, str] | None:
 
 
 def has_slug(slug: Placeholder) -> Node:
-    """Return the condition that a post has or had this slug, without OR, for which PostgreSQL would scan all posts."""
+    """Return the condition that a post has or had this slug. With an OR, PostgreSQL would scan all posts."""
     present = Post.alias()
     having, had = present.select(present.id), FormerSlug.select(FormerSlug.post_id)
     return Post.id == fn.COALESCE(having.where(present.slug == slug), had.where(FormerSlug.slug == slug))
@@ -117,7 +117,7 @@ def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = Fal
     """Return a new version of a post with its former slugs, newest first, at most MAX_FORMER_SLUGS of them.
 
     If the slug changes, the old slug becomes a former slug, provided that the post is published or `was_public`. If the
-    post takes a former slug back, that slug leaves the list.
+    post takes a former slug back, that slug is removed from the list.
     """
     former = new.get("former_slugs") or []
     if new["slug"] != old.get("slug") and (was_public or old.get("status") == "published"):
@@ -127,7 +127,7 @@ def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = Fal
 
 
 def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> bool:
-    """Return whether changes replace the slug of a post that is not published now, but once was with this slug."""
+    """Return whether changes replace the slug of a post that is not published now, but once was under this slug."""
     if changes.get("slug", old["slug"]) == old["slug"] or old["status"] == "published":
         return False
     return reader.row(WAS_PUBLIC, slug=old["slug"]) is not None
@@ -137,7 +137,7 @@ WAS_PUBLIC = Compiled(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slu
 
 
 def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
-    """Leave out the slugs that another post has or had; return None if all are taken."""
+    """Return the slugs that no other post has or had, or None if all are taken."""
     return [slug for slug in slugs if not is_taken(reader, slug, post_id)] or None
 
 
@@ -162,7 +162,7 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
         if new.get("slug") == old["slug"] in after:
             before[old["slug"]] = None
         else:
-            gone.append(old["slug"])  # Delete it even if it becomes a former slug, which is inserted again below.
+            gone.append(old["slug"])  # Delete it even if it becomes a former slug: it is then inserted again below.
     if gone:
         tx.execute_many(FORGET, [{"slug": slug} for slug in gone])
     if added := [{"slug": slug, "post_id": post_id} for slug in after if slug not in before]:
@@ -170,7 +170,7 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
 
 
 def forget_former(tx: Transaction, post_id: int) -> None:
-    """Delete the former slugs of a post whose document is unreadable. Scans the whole table."""
+    """Delete the former slugs of a post whose document is unreadable. This scans the whole table."""
     tx.execute(FormerSlug.delete().where(FormerSlug.post_id == post_id))
 
 

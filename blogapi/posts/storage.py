@@ -1,6 +1,6 @@
 """Storage of posts: find, create, change, replace, delete and publish them.
 
-A post's row contains its document, the JSON of the response. The module `effects` writes everything else.
+A post's row contains its document, the JSON of the response. The `effects` module writes everything else.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from blogapi.storage.models import DOCUMENT, Author, Post
 
 PUBLISHED_POSTS = 20  # at most this many due posts are published in a transaction
 PUBLISHED_BYTES = 128 * 1024  # a transaction publishes no more posts after this many bytes, because other clients wait
-MAX_SHARED = 64 * 1024  # limit in characters for a post written in a shared transaction; a longer post needs a thread
+MAX_SHARED = 64 * 1024  # maximum length of a post (in characters) in a shared transaction; a longer one needs a thread
 COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
 
 PostRef = int | str  # a post's id or slug
@@ -213,7 +213,7 @@ def put(
     refuse_former_slug(old, ref)
     check(post.document)
     new = publication.as_put(old, fields, tx.now, slugs.was_public(tx, old, fields))
-    effects.check_permitted(author, old, new)  # even if nothing changes
+    effects.check_permitted(author, old, new)  # checked even if nothing changes
     if is_same(old, new):
         return Put(post, "unchanged")
     return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")
@@ -262,7 +262,7 @@ def _set(*columns: str, is_version: bool) -> Compiled:
 
 
 def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_check, *, permanent: bool = False) -> None:
-    """Move a post to the trash or, if permanent, delete it with its history. Raises DoesNotExist.
+    """Move a post to the trash or, if `permanent` is true, delete it with its history. Raises DoesNotExist.
 
     A damaged post cannot be moved to the trash, so it is deleted for good, without a call to `check`.
     """

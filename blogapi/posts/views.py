@@ -37,7 +37,7 @@ CHANGED_POST = Answer(200, "The updated post.", PostSchema(), ("ETag",))
 NEW_POST = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 POSTS_OR_SUMMARIES = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
 LIST_HEADERS = ("Link", "ETag")
-WHOLE_POST: dict[str, Any] = {  # the declarations that the operations that receive a whole post share
+WHOLE_POST: dict[str, Any] = {  # declarations shared by the operations that receive a whole post
     "query": parameters(unknown=choice(("params",), "With a Markdown file: keep unknown names in `params`.")),
     "content_types": POST_TYPES,
     "parse_file": parse_file,

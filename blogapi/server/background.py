@@ -48,7 +48,7 @@ class Background:
             self.sender.deliver: 0,
             self.tidy_index: TIDY_SECONDS,
         }
-        self._is_late = False  # whether a post is published in the clock's future
+        self._is_late = False  # whether the clock is behind the time of a published post
         self._clock, self._monotonic = service.clock, monotonic
         self._offset = self._clock() - monotonic()  # difference between the two clocks
         self._steady_since = monotonic()
@@ -56,7 +56,7 @@ class Background:
         self._until = math.inf  # monotonic time at which the current step must end
 
     def stop(self) -> None:
-        """Ask the background thread to stop soon; `thread.is_alive()` is whether it still runs."""
+        """Ask the background thread to stop soon; `thread.is_alive()` tells whether it is still running."""
         self.stopping.set()
         self.sender.wake.set()
 
@@ -86,7 +86,7 @@ class Background:
                 self._next_at[step] = begun if self.is_over() else begun + seconds
             except Exception as error:
                 self._next_at[step] = begun + FAULT_SECONDS
-                failures[str(error)] = error  # If several steps fail for one reason, such as a full disk, log it once.
+                failures[str(error)] = error  # Log a reason such as a full disk only once, even if several steps fail.
         for failure in failures.values():
             report(failure)
 
@@ -106,7 +106,7 @@ class Background:
     # The steps
 
     def check_clock(self) -> None:
-        """Log a warning when the clock is behind a published post, and another one when it has caught up."""
+        """Log a warning when the clock is behind a published post, and another when it has caught up."""
         latest = publication.latest_in_future(self.database)
         if latest and not self._is_late:
             log.warning("the clock is behind: it is %s, but a post is from %s", self.database.now, latest)
@@ -139,7 +139,7 @@ class Background:
         return now - self._steady_since >= STEADY_SECONDS
 
     def tidy_index(self) -> None:
-        """Index the posts that an upgrade has left unindexed, and merge what writes have added to the search index."""
+        """Index the posts that an upgrade has left unindexed, and merge recent additions to the search index."""
         for _ in index.rebuild(self.database):
             if self.is_over():
                 break

@@ -44,7 +44,7 @@ class ClientConnection:
         self.started = False  # whether the first byte of a request has arrived
         self.is_used = False  # whether a response has been sent
         self.is_idle = False  # whether the connection waits for another request after a response
-        self.is_accepted = False  # whether the body is arriving after the key or session was accepted
+        self.is_accepted = False  # whether the key or session was accepted and the body is still arriving
         self.reading = False  # whether the connection may be evicted, because its request is still arriving or queued
         self.until = NEVER  # monotonic time at which the current wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response, or memory was last reserved for it
@@ -116,7 +116,7 @@ class ClientConnection:
             raise self._ended
 
     def recv(self, size: int) -> bytes:
-        """Return the next bytes, or b"" at the end. Raises TimeoutError, or LimitRequestHeaders for too many."""
+        """Return the next bytes, or b"" at the end. Raises TimeoutError, or LimitRequestHeaders for too many bytes."""
         waiting = self.tier.queue(self)
         waiting[self] = None
         self.reading, self.until = True, self._deadline
@@ -153,7 +153,7 @@ class ClientConnection:
         self.tier.small.release(self)
 
     def release_response(self) -> None:
-        """Return what was reserved for the response to the budgets."""
+        """Return the bytes reserved for the response to the budgets."""
         self.shared.streams.release(self)
         self.tier.responses.release(self)
 

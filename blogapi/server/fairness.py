@@ -45,7 +45,7 @@ CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # who sent t
 
 
 class Queue:
-    """A queue of waiting greenlets. Known clients and strangers alternate; within both groups, clients take turns."""
+    """A queue of waiting greenlets. Known clients and strangers alternate; within each group, clients take turns."""
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
@@ -144,7 +144,7 @@ class Budget:
         self.held: dict[ClientConnection, int] = {}  # the connection that has made no progress for longest comes first
 
     def reserve(self, connection: "ClientConnection", size: int, *, needed: bool = False) -> bool:
-        """Reserve bytes for a connection; return whether this succeeded. With `needed`, it may exceed the budget."""
+        """Reserve bytes for a connection; return whether this succeeded. With `needed`, they may exceed the budget."""
         while self.left < size and (victim := self.victim(self, connection)):
             self.release(victim)
             victim.end()
@@ -176,7 +176,7 @@ def oldest_head(budget: Budget, connection: "ClientConnection") -> "ClientConnec
 
 
 def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
-    """Choose the oldest request of the busiest client, if it has at least two more than the client of `connection`."""
+    """Choose the busiest client's oldest request, if that client has at least two more than `connection`'s client."""
     requests = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(requests, key=requests.__getitem__, default=connection.client)
     if requests[client] <= requests[connection.client] + 1:
@@ -191,14 +191,14 @@ def stalled(budget: Budget, connection: "ClientConnection") -> "ClientConnection
 
 
 class Tier:
-    """The budgets of all strangers, or those of all known clients, which strangers therefore cannot exhaust."""
+    """The budgets that all strangers share, or those for all known clients, which strangers cannot exhaust."""
 
     def __init__(self, *, body_mb: int, small_mb: int, response_mb: int):
         self.bodies = Budget(body_mb * MB, oldest_of_busiest)
-        self.small = Budget(small_mb * MB, oldest_head)  # headers and small bodies
+        self.small = Budget(small_mb * MB, oldest_head)  # for headers and small bodies
         self.responses = Budget(response_mb * MB, stalled)
         # The connections that wait between requests, during a request, and for a body after the key or session was
-        # accepted. In each of these, the longest wait comes first.
+        # accepted. Each dict begins with the connection that has waited longest.
         self.idle: dict[ClientConnection, None] = {}
         self.waiting: dict[ClientConnection, None] = {}
         self.accepted: dict[ClientConnection, None] = {}
@@ -238,7 +238,7 @@ class SharedState:
     def make_room(self, count: int) -> None:
         """Drop one of the `count` connections to make room for a new one.
 
-        The connection comes from the tier in which more connections wait. This can be the tier of the known clients,
+        The connection comes from the tier with more waiting connections. This can be the tier of the known clients,
         because a single key can hold all connections. The tier loses its longest idle connection or, if it has none,
         the one that has waited longest. If only a few connections wait, none is dropped, because most of the others are
         about to end.
@@ -254,7 +254,7 @@ class SharedState:
     def place_for_change(self, connection: "ClientConnection") -> RoundRobinSemaphore:
         """Wait until the client may make another change; return the semaphore to release.
 
-        Meanwhile, end stalled responses to the same client.
+        During the wait, stalled responses to the same client are ended.
         """
         semaphore = self._changes.get(connection.client)
         if semaphore is None:

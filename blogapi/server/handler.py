@@ -62,7 +62,7 @@ KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers to keep whe
 Content = bytes | Iterable[bytes]
 WsgiResponse = tuple[str, list[tuple[str, str]], Content]  # status line, headers and content
 
-format_date = lru_cache(maxsize=2)(partial(formatdate, usegmt=True))  # cached, because no other header takes as long
+format_date = lru_cache(maxsize=2)(partial(formatdate, usegmt=True))  # cached: no other header takes as long to build
 log = logging.getLogger(__name__)
 
 
@@ -129,11 +129,11 @@ class Handler:
             del self.connections[connection]
 
     def is_full(self) -> bool:
-        """Return whether there are too many connections to accept another. An evicted one counts until it closes."""
+        """Return whether there are too many connections to accept another. An evicted one counts until it is closed."""
         return len(self.connections) >= self.max_connections + self.max_accept
 
     def end_overdue(self) -> None:
-        """End all waits for clients that are overdue. A timer for each wait would be slower."""
+        """End all overdue waits for clients. A timer for each wait would be slower."""
         now = time.monotonic()
         for connection in self.connections:
             if connection.until < now:
@@ -264,7 +264,7 @@ class Handler:
                 connection.send(head, piece)
                 head = b""
                 size += len(piece)
-            if head:  # The content is a stream without pieces.
+            if head:  # The content is an empty stream.
                 connection.send(head)
         except OSError:
             info.cause = info.cause or "the client did not read it"

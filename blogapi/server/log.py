@@ -149,7 +149,7 @@ def now() -> str:
 
 
 def json_line(level: int, **fields: object) -> str:
-    """Return a log line as a JSON object in ASCII, leaving out fields that are None or ""."""
+    """Return a log line as a JSON object in ASCII, without the fields that are None or ""."""
     common = {"time": now(), "level": logging.getLevelName(level).lower()}
     return json.dumps(common | {name: value for name, value in fields.items() if value not in (None, "")})
 

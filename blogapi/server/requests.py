@@ -38,7 +38,7 @@ TOO_LARGE: Refusal = (431, "the header must have at most 100 fields of at most 8
 FRAGMENT: Refusal = (400, "the target must not have a fragment; in a path, # is written %23")
 HOST: Refusal = (400, "Host: must be given once: a host and an optional port")
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
-# The refusal for each exception of gunicorn's parser, or for the field that it names as invalid
+# The refusal for each exception of gunicorn's parser, or for the field that the exception reports as invalid
 REFUSALS: dict[type[Exception] | str, Refusal] = {
     "AUTHORIZATION": (
         400,
@@ -107,7 +107,7 @@ class Head:
         try:
             self.fields, self.refusal = parse_block(self.version, block)
         except errors.ParseException:
-            if origin := ORIGIN.search(block):  # Keep it, so that CORS lets a page read why its request was refused.
+            if origin := ORIGIN.search(block):  # Keep Origin: CORS then lets a page read why its request was refused.
                 self.fields = {"HTTP_ORIGIN": origin[1].decode()}
             raise
         if "#" in self.uri:
@@ -187,7 +187,7 @@ def parse_fields(version: tuple[int, int], block: bytes) -> tuple[Fields, Refusa
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
-    """Return the last valid address that is not a trusted proxy. Clients can forge the addresses before that one."""
+    """Return the last valid address that is not a trusted proxy. Clients can forge the addresses before it."""
     client = peer
     hops = forwarded_for.rsplit(",", MAX_PROXIES)
     address = parse_address(peer.partition("%")[0])

@@ -45,7 +45,7 @@ def on_starting(server: Any) -> None:
         sys.exit(f"blogapi: must be allowed to open at least {MIN_FILES} files, not {files}; see ulimit -Hn")
     try:
         engine = engine_for(database)
-        # The worker opens the database too, but there a failure would print a traceback.
+        # The worker also opens the database, but a failure there would print a traceback.
         engine.open(config.create, upgrade=True)
         engine.close()
         if isinstance(database, Path):

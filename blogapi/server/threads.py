@@ -118,7 +118,7 @@ class PartlyApplied(Exception):
 
 
 class PendingWrite:
-    """An operation that waits for a shared transaction or runs in one; later, its result or error."""
+    """An operation that waits for a shared transaction or runs in one, and later its result or error."""
 
     result: Any = None
     error: BaseException | None = None
@@ -135,7 +135,7 @@ class GroupCommit:
     A thread (in our server, a greenlet) runs the waiting operations in one transaction. If an operation fails, only the
     request that sent it gets the error. If the operation had already changed something, which is rare, the transaction
     is rolled back and each of its operations runs again in a transaction of its own. Savepoints would avoid this, but
-    they would slow down every creation.
+    they would make creating any post slower.
     """
 
     def __init__(self, engine: Engine, begin: Callable[[float], Transaction]):

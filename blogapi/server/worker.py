@@ -84,7 +84,7 @@ class Worker(GeventWorker):
         self.finish()
 
     def start(self) -> list[StreamServer]:
-        """Start the servers and the background work; return the servers."""
+        """Start the servers and the background thread; return the servers."""
         self.background, self.handler = self.wsgi.extensions["background"], self.wsgi.extensions["handler"]
         gc.freeze()  # The loaded modules are never freed, so the garbage collector can skip them.
         gc.enable()
@@ -115,7 +115,7 @@ class Worker(GeventWorker):
 
 
 def worker_exit(server: Any, worker: Worker) -> None:
-    """Close the database, so that no -wal file remains, and skip Python's cleanup, which does not work with gevent."""
+    """Close the database, so that no WAL file remains, and skip Python's cleanup, which does not work with gevent."""
     if worker.pid != os.getpid():  # gunicorn's master also calls this if it finds the worker already gone.
         return
     status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker with SystemExit.

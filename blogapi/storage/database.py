@@ -74,13 +74,13 @@ class Database(Reader):
                 return self.write_within(BUSY_SECONDS, operation, *args, **kwargs)
 
     def write_in_thread(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a write of more than 100 ms. Our server uses a thread, so that other clients can read meanwhile."""
+        """Run a write of more than 100 ms. Our server uses a thread, so that other clients can keep reading."""
         return self.write(operation, *args, **kwargs)
 
     def read_in_thread(self, client: Hashable, operation: Read[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a read that may be slow. Raises Unavailable if it takes longer than BUSY_SECONDS.
 
-        On SQLite, all of its queries see one snapshot. Our server uses a thread, answers other clients meanwhile, and
+        On SQLite, all of its queries see one snapshot. Our server uses a thread, keeps answering other clients, and
         runs only one slow read per client at a time.
         """
         until = time.monotonic() + BUSY_SECONDS
@@ -114,7 +114,7 @@ class Database(Reader):
 
 
 def run_and_commit(tx: Transaction, operation: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Run an operation in the transaction `tx` and commit; return the result. Roll back if either of them fails."""
+    """Run an operation in the transaction `tx` and commit; return the result. Roll back if either step fails."""
     try:
         result = operation(tx, *args, **kwargs)
         tx.commit()

@@ -71,7 +71,7 @@ Query = Compiled | Node
 
 
 class Statement(NamedTuple):
-    """The text of a query with its parameters: their names in order if it is `Compiled`, otherwise their values."""
+    """The text of a query, with its parameters' names, in order, if it is `Compiled`, or else with their values."""
 
     text: str
     names: list[str] | None
@@ -261,7 +261,7 @@ class Reader:
 class Transaction(Reader, ABC):
     """Runs the queries of operations atomically. An operation must not yield to the event loop.
 
-    The clock of a transaction stops when it acquires the lock. If `may_be_slow` is true, the transaction has only one
+    A transaction's clock stops when it acquires the lock. If `may_be_slow` is true, the transaction has only one
     operation, which may take longer than 100 ms. If `keeps_history` is true, a change to a post keeps the version that
     it replaces. The methods raise Unavailable, or NotUnique if a row violates a unique constraint.
     """
@@ -291,10 +291,10 @@ class Transaction(Reader, ABC):
 
     @abstractmethod
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement for each of `rows`, possibly only together with the next statement that returns a result."""
+        """Run a statement for each of `rows`, possibly delayed until the next one that returns a result."""
 
     def defer(self, query: Query, **values: Any) -> None:
-        """Run a statement without a result, possibly only together with the next statement that returns a result."""
+        """Run a statement without a result, possibly delayed until the next one that returns a result."""
         self.execute_many(query, [values])
 
     def defer_last(self, key: tuple[int, ...], query: Query, **values: Any) -> None:

@@ -50,7 +50,7 @@ class NotUnique(Exception):
 
 
 class Unavailable(Exception):
-    """The database cannot do this now.
+    """The database cannot carry out the operation now.
 
     `retry_after` estimates after how many seconds a retry may succeed; it is None if a retry is not expected to help.
     The database is unchanged, unless `maybe_changed` is true: in that case, a commit failed but may still have taken

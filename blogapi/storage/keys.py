@@ -91,7 +91,7 @@ def replace(tx: Transaction, name: str, key: str) -> None:
 def remove(tx: Transaction, name: str) -> None:
     """Remove the key with this name, and its Idempotency-Keys. Raises BadKeyName if no key has this name.
 
-    If the Idempotency-Keys stayed, a new key with the same name could receive responses to requests of this one.
+    If the Idempotency-Keys were kept, a new key of the same name could receive responses to this key's requests.
     """
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))
@@ -117,7 +117,7 @@ def check_known(reader: Reader, name: str) -> None:
 
 
 def check_not_secret(name: str) -> None:
-    """Raise BadKeyName if the name contains an API key. The message does not repeat it."""
+    """Raise BadKeyName if the name contains an API key. The message does not repeat the key."""
     if re.search(KEY_PATTERN, name):
         raise BadKeyName("this is an API key, not the name of one; blogapi keys list shows the names")
 

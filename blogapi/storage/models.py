@@ -36,8 +36,8 @@ FIELD_TYPES = {"TEXT": TextField, "INTEGER": IntegerField, "BLOB": BlobField}
 def model(table: str) -> Any:
     """Build the Peewee model of a table from its definition in schema.sql, where each column has its own line.
 
-    A line consists of the name, the type (TEXT, INTEGER or BLOB), and then NOT NULL, PRIMARY KEY and UNIQUE in this
-    order, as far as they apply.
+    A line consists of the name, the type (TEXT, INTEGER or BLOB), and then NOT NULL, PRIMARY KEY and UNIQUE in that
+    order, where they apply.
     """
     attributes: dict[str, Any] = {}
     for line in DEFINITIONS[table].splitlines():

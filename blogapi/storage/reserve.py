@@ -1,4 +1,4 @@
-"""Reserved disk space for deletions, which need some space before they free more of it."""
+"""Reserved disk space for deleting data, which needs some space before it frees more."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-RESERVED_BYTES = 4 * 1024 * 1024  # enough for the checkpoint that precedes a deletion
+RESERVED_BYTES = 4 * 1024 * 1024  # enough for the checkpoint that is made before data is deleted
 ROOM_BYTES = 2 * 1024 * 1024  # left free for other programs
 CHUNK_BYTES = 64 * 1024
 
@@ -20,7 +20,7 @@ class Reserve:
         self._file: int | None = None
 
     def keep(self, room: int = ROOM_BYTES) -> None:
-        """Grow the file to RESERVED_BYTES, or less if fewer than `room` bytes would stay free."""
+        """Grow the file to RESERVED_BYTES, or to less so that `room` bytes remain free."""
         if self._file is None:
             self._file, name = tempfile.mkstemp(dir=self._folder)
             os.unlink(name)

@@ -53,7 +53,7 @@ NO_FTS5 = (
 
 
 def section(text: str, engine: str) -> tuple[str, str]:
-    """Split a SQL file into the statements for both engines and those only for the given engine."""
+    """Split a SQL file into the statements for both engines and those for the given engine only."""
     shared, *others = SECTION.split(text)
     return shared, dict(zip(others[::2], others[1::2], strict=True)).get(engine, "")
 
@@ -62,7 +62,7 @@ class Contents(ABC):
     """A database of any version that is to be set up, upgraded or copied. Each engine has a subclass."""
 
     execute: Execute
-    last_ids: dict[str, int]  # the highest id that was ever used in each table; new ids continue from it
+    last_ids: dict[str, int]  # maps each table to the highest id ever used in it, after which new ids continue
     find_tables: str  # query for the names of tables and views
     find_unicode: str  # query for the value of UNICODE when all words were indexed
     store_version: str  # statement that stores the version of the tables, {}

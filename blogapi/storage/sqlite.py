@@ -19,7 +19,7 @@ from blogapi.storage.models import BaseModel
 from blogapi.storage.reserve import Reserve
 from blogapi.storage.setup import CREATED, MISSING, SqliteContents, check_sqlite
 
-MAX_WAL = 16 * 1024 * 1024  # a larger -wal is truncated to this size when SQLite starts it over
+MAX_WAL = 16 * 1024 * 1024  # SQLite truncates a larger WAL file to this size when it starts to reuse the file
 PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "full",  # makes committed writes survive a power cut
@@ -27,14 +27,14 @@ PRAGMAS = {
     "temp_store": "memory",  # avoids files for savepoints
     "journal_size_limit": MAX_WAL,
 }
-CONNECT_SECONDS = 1.0  # longest wait for another program, which locks the database while it closes it
+CONNECT_SECONDS = 1.0  # longest wait for another program that locks the database while closing it
 LOOK_STEPS = 10_000  # a slow read checks whether to continue after this many SQLite VM steps (about a millisecond)
 MIN_FREE_BYTES = 256 * 1024  # a disk with less free space is considered full
 log = logging.getLogger(__name__)
 
 
 class FileDatabase(SqliteDatabase):
-    """Peewee's object for the database file. The engine opens its connections."""
+    """A Peewee database for the file, with connections opened by the engine."""
 
     def __init__(self, engine: "Sqlite", thread_safe: bool):
         super().__init__(str(engine.path), thread_safe=thread_safe)
@@ -49,7 +49,7 @@ class Sqlite(Engine):
     """
 
     dialect = "sqlite"
-    slow_reads = 5  # each of them runs in its own thread
+    slow_reads = 5  # each runs in its own thread
     waits_cooperatively = False
 
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = BLOCKING):
@@ -65,7 +65,7 @@ class Sqlite(Engine):
     def open(self, create: bool = True, upgrade: bool = False) -> bool:
         try:
             check_sqlite()  # before the file is created
-            # Mode 0600, because keys and drafts are private. SQLite gives -wal and -shm the same mode.
+            # Mode 0600, because keys and drafts are private. SQLite gives the WAL and -shm files the same mode.
             os.close(os.open(self.path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
             if not self.path.is_file():
                 raise Unavailable("it is not a regular file")
@@ -86,7 +86,7 @@ class Sqlite(Engine):
     def _reason(self, error: Exception) -> str:
         """Return why the database cannot be used: missing permissions, or else the error itself."""
         reason = getattr(error, "strerror", None) or str(error)
-        exists = os.path.exists(self.path)  # False also if this user cannot enter the folder
+        exists = os.path.exists(self.path)  # also False if this user cannot enter the folder
         if exists and not self.path.is_file():
             return f"{reason}; set BLOGAPI_DATABASE to a file"
         for file in filter(os.path.exists, (self.path, self._wal)):
@@ -163,7 +163,7 @@ class Sqlite(Engine):
         try:
             self.run(SQL("PRAGMA busy_timeout = 0"), {})
             self.row(SQL("PRAGMA wal_checkpoint(PASSIVE)"), {})  # does not block other writers
-            # A smaller -wal keeps its size, because SQLite overwrites it faster than it appends to an empty one.
+            # A smaller WAL file keeps its size, because SQLite overwrites it faster than it appends to an empty one.
             if self._wal.stat().st_size > MAX_WAL:
                 self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         except Unavailable as error:  # only logged, because the writes are durable without a checkpoint
@@ -175,14 +175,14 @@ class Sqlite(Engine):
     @contextmanager
     def freeing(self) -> Iterator[None]:
         with self._reserve.released():
-            self._checkpoint()  # Otherwise, the -wal would grow and use up the reserve instead of starting over.
+            self._checkpoint()  # Otherwise, the WAL file would grow and use up the reserve.
             try:
                 yield
             finally:
                 self._checkpoint()
 
     def _checkpoint(self) -> bool:
-        """Checkpoint the -wal and empty it; return whether this succeeded."""
+        """Checkpoint the WAL and empty its file; return whether this succeeded."""
         with suppress(*ERRORS):
             is_busy, _, _ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not is_busy
@@ -210,8 +210,8 @@ class Sqlite(Engine):
         try:
             if not self.peewee_db.is_closed() and self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-            # On a full disk, empty the -wal, so that the next write can use pages that deletions have freed. The
-            # database file grows by less than the -wal shrinks.
+            # On a full disk, empty the WAL file, so that the next write can use pages that were freed in the database
+            # file. The database file grows by less than the WAL file shrinks.
             if code == sqlite3.SQLITE_FULL and not self._checkpoint():
                 with self._reserve.released(room=0):
                     self._checkpoint()
@@ -246,7 +246,7 @@ class Sqlite(Engine):
                 stack.callback(connection.close)
                 for name, value in PRAGMAS.items():
                     connection.execute(f"PRAGMA {name} = {value}")
-                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # creates the -wal, which is needed below
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # creates the WAL file, needed below
                 connection.execute(f"PRAGMA busy_timeout = {round(self._wait_seconds * 1000)}")
                 self._files[self._wal] = _identity(self._wal)
                 stack.pop_all()
@@ -255,7 +255,7 @@ class Sqlite(Engine):
         return connection
 
     def _check_files(self) -> None:
-        """Raise Unavailable unless the database file and its -wal are still the ones that were opened."""
+        """Raise Unavailable unless the database file and its WAL file are still the ones that were opened."""
         try:
             same = all(_identity(path) == identity for path, identity in list(self._files.items()))
         except OSError as error:
@@ -272,7 +272,7 @@ class Sqlite(Engine):
             raise Unavailable("the database file is not writable")
 
     def _save_wal(self) -> None:
-        """Write the contents of a deleted -wal into the database while this process still has it open.
+        """Write the contents of a deleted WAL file into the database while this process still has it open.
 
         Otherwise, they would be lost if the process were killed.
         """

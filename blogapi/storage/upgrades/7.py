@@ -1,7 +1,7 @@
-"""Drops former slugs that were never public. Version 1.2.0 wrongly kept those of drafts with a date.
+"""Drops former slugs that were never public. Version 1.2.0 wrongly kept such slugs for drafts with a date.
 
-A former slug stays if a version of the post was published under it, or if a client wrote it. A client wrote it if it
-first appears in version 1, or in a version whose predecessor did not have it as its slug.
+A former slug is kept if a version of the post was published under it, or if a client wrote it. A client wrote it
+if it first appears in version 1, or in a version whose predecessor had a different slug.
 """
 
 import json
