@@ -57,7 +57,7 @@ def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count
 
 
 def _index_posts(target: Engine, progress: Progress) -> None:
-    """Index the posts in a new copy. If this is interrupted, the server finishes the indexing when it starts."""
+    """Index the posts in a new copy. If indexing is interrupted, the server finishes it when it starts."""
     # The models are bound to the copy only within this block.
     with closing(target), target.peewee_db.bind_ctx(BaseModel.__subclasses__()):
         target.open()

@@ -1,4 +1,4 @@
-"""The metrics of the service for Prometheus."""
+"""The service's metrics for Prometheus."""
 
 import time
 from collections import Counter
@@ -44,7 +44,7 @@ class Metrics(Collector):
         ProcessCollector(registry=self._registry)
 
     def text(self) -> bytes:
-        """Return all metrics in the text format of Prometheus."""
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:

@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI 3.1), generated from the routes and the declarations of their views."""
+"""The API description (OpenAPI 3.1), generated from the routes and the declarations of their views."""
 
 import json
 import re
@@ -130,7 +130,7 @@ def describe_operation(rule: Rule, view: Any, known: dict[str, Any]) -> dict[str
 
 
 def media_types(content_types: Iterable[str], schema: StrictSchema | dict[str, Any]) -> dict[str, Any]:
-    """Return the OpenAPI media types of a body. Markdown is a string; the other types have this schema."""
+    """Return the OpenAPI media types of a body. Markdown is a string; the other types have the given schema."""
     types: dict[str, Any] = {name: {"schema": schema} for name in content_types}
     if MARKDOWN in types and isinstance(schema, StrictSchema):
         types[MARKDOWN] = {"schema": MARKDOWN_FILE, "example": render(schema.example).decode()}

@@ -1,4 +1,4 @@
-"""Views outside /v1: the metrics, the description of the API, and the page that shows it."""
+"""Views outside /v1: the metrics, the API description, and the page that shows it."""
 
 import json
 from functools import cache
@@ -37,7 +37,7 @@ views = Blueprint("docs", __name__)
 @views.get("/")
 @for_strangers
 def index() -> Response:
-    """Redirect browsers to the reference page. For other clients, list the URLs of the service."""
+    """Redirect browsers to the reference page. For other clients, list the service's URLs."""
     if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
         addresses = {name: request.address(path) for name, path in ADDRESSES.items()}
         return json_response(request, addresses, vary="Accept", cache_control="no-cache")

@@ -28,7 +28,7 @@ PAUSE_SECONDS = 0.025  # pause between transactions, so that other clients can w
 
 
 class Undone(NamedTuple):
-    """What an undo did to one post, or what a dry run says that it would do."""
+    """The result of an undo for one post, or the result that a dry run predicts."""
 
     post_id: int
     title: str  # "" if the post has been deleted permanently
@@ -226,7 +226,7 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
-            yield PastChange(author, None if follows else 0)  # created or restored, or versions are missing before it
+            yield PastChange(author, None if follows else 0)  # created or restored, or earlier versions are missing
         for of_version, retagger, tags in retagged:
             if of_version == version:
                 yield PastChange(retagger, version, json.loads(tags))

@@ -124,7 +124,7 @@ ADD_TO_TOTAL = Compiled(
 
 
 def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of an image from `start` to `end` in pieces. Raises Unavailable, possibly after some pieces."""
+    """Yield an image's bytes from `start` to `end` in pieces. Raises Unavailable, possibly after some pieces."""
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)

@@ -23,7 +23,7 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import StoredImage
 
-FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # limits on a form: bytes without the file, and number of parts
+FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # limits on a form: its bytes without the file, and its number of parts
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 MISSING = "file: missing; the form must have a part with this name, as curl -F file=@loaf.jpg sends it"

@@ -73,7 +73,7 @@ class ImageSchema(StrictSchema):
 
 
 class UploadSchema(StrictSchema):
-    """The file of an image."""
+    """An image file to upload."""
 
     example = {"file": "(the bytes of loaf.jpg)"}
     file = fields.Raw(required=True, **doc("A JPEG, PNG, GIF, WebP or AVIF image.", type="string", format="binary"))

@@ -70,7 +70,7 @@ def rfc3339_or_empty(text: str, zone: tzinfo = UTC) -> str:
 
 
 def datetime_of(text: str, zone: tzinfo = UTC) -> datetime:
-    """Parse a date or time with its offset, by the rules of `rfc3339_of`. Raises ValueError if `text` is neither.
+    """Parse a date or time with its offset, like `rfc3339_of`. Raises ValueError if `text` is neither.
 
     The result's year in UTC is from 1 to 9999. When the zone's clocks go back, a repeated time means the first of the
     two. When they go forward, a skipped time has the offset from before the change (RFC 5545, 3.3.5).

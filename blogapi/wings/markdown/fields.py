@@ -68,7 +68,7 @@ def read_fields(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the fields in front matter, and for every field the name that the file uses for it.
 
-    Values that do not fit into a field are added to `others`. In a request, contradictory values are an error.
+    Values that do not fit a field are added to `others`. In a request, contradictory values are an error.
     """
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -193,7 +193,7 @@ CONVERTERS: dict[Kind, Callable[..., Any]] = {
     **{"tags": _tags, "slugs": _tags, "time": _time, "url": _address, "params": _params},
 }
 FLAG_CONVERTERS = {"draft": partial(_status, "draft", "published"), "published": partial(_status, "published", "draft")}
-# The field for every name, and the function that converts its value. A field's own name precedes its other names.
+# Maps each name to its field and to the function that converts the value. A field's own name precedes its other names.
 FIELD_CONVERTERS: dict[str, tuple[str, Callable[..., Any]]] = {
     name: (field, FLAG_CONVERTERS.get(name, CONVERTERS[FIELDS[field].kind]))
     for field, names in NAMES_OF_FIELDS.items()

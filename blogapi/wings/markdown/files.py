@@ -159,7 +159,7 @@ def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
 
 
 def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a flat file. Hugo and Eleventy skip the file of a draft, but Jekyll publishes it."""
+    """Return the fields of a flat file. Hugo and Eleventy skip a draft's file, but Jekyll publishes it."""
     status, params = values["status"], {name.lower() for name in post.get("params", {})}
     ours = {name: value for name, value in values.items() if name not in ("status", "published_at")}
     top: dict[str, Any] = {"title": values["title"], "slug": values["slug"]}

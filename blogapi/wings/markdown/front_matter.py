@@ -138,7 +138,7 @@ def _decode(data: bytes, first_line: int) -> str:
 
 
 class YamlReader:
-    """Reads a YAML mapping event by event, and checks every event before it builds a value from it."""
+    """Reads a YAML mapping event by event, and checks every event before building a value from it."""
 
     def __init__(self, text: str):
         self.breaks = [match.start() for match in re.finditer("\n", text)]

@@ -99,7 +99,7 @@ JEKYLL_STYLES = {
 }
 BRIDGETOWN_STYLES = {"pretty": "/:categories/:year/:month/:day/:slug/", "simple": "/:categories/:slug/"}
 HUGO_CONFIGS = files(CONFIG, "hugo", "config", "config/_default/hugo", "config/_default/config")
-GRAV_CONFIGS = ("config/system.yaml", "config/site.yaml")  # in the `user` folder, often the only folder kept
+GRAV_CONFIGS = ("config/system.yaml", "config/site.yaml")  # in the `user` folder, which is often the only one kept
 NUMBERED = re.compile(r"^\d+\.(?=\D)")  # 6.name
 LAST_MODIFIED = re.compile("(?i)(git )?(last modified|created)")
 

@@ -22,10 +22,10 @@ from blogapi.wings.images.uploads import FileForm, Upload
 
 URLENCODED = "application/x-www-form-urlencoded"
 TYPES = URLENCODED, FORM, JSON
-MAX_STRANGER_BYTES = 1024 * 1024  # for a form whose key has not been checked
-MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # for a form, not counting its files
+MAX_STRANGER_BYTES = 1024 * 1024  # maximum size of a form whose key has not been checked
+MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # maximum size of a form, not counting its files
 MAX_FIELDS = 200  # per form
-MAX_TOKEN_BYTES = 200  # for an `access_token`; longer than any percent-encoded key
+MAX_TOKEN_BYTES = 200  # maximum size of an `access_token`; longer than any percent-encoded key
 MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
 # Field names in the style of PHP and qs: x[] and x[0] mean x; content[html] and photo[0][alt] mean a part of an object

@@ -61,7 +61,7 @@ class StoredProposal(NamedTuple):
 
 
 def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the fields that both sides changed from `base` to different values. The values may be hashes."""
+    """Return the fields that `mine` and `now` both change from `base` to different values. The values may be hashes."""
     return [name for name in mine if mine[name] != base.get(name) and now[name] not in (base.get(name), mine[name])]
 
 
@@ -223,7 +223,7 @@ def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author) -> N
 
 
 def refuse(tx: Transaction, post_id: int, proposal_id: int) -> None:
-    """Hide a proposal for an hour, or until the next one is refused. Raises DoesNotExist."""
+    """Hide a proposal for an hour, or until another proposal is refused. Raises DoesNotExist."""
     refused = Proposal.update(refused_at=tx.now).where(_is(posts.id_of(tx, post_id), proposal_id), _is_waiting)
     if not tx.execute(refused):
         raise DoesNotExist("proposal")

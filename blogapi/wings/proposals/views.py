@@ -61,7 +61,7 @@ LIST = Answer(200, "The proposals.", ProposalSchema(many=True), LIST_HEADERS)
 def propose_change(request: Request, post: posts.PostRef) -> Response:
     """Propose a change to a post.
 
-    The body is the same as for a PATCH. The post stays as it is until somebody applies the proposal. A drafts-only key
+    The body is the same as for a PATCH. The post does not change until somebody applies the proposal. A drafts-only key
     may propose a change to any post. Proposing the same change again with the same key returns the same proposal.
     """
     changes = load_body(request, lambda: posts.id_of(request.database, post))

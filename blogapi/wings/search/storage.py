@@ -242,5 +242,5 @@ def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
 
 
 def _spaced(text: str, is_prefix: bool) -> str:
-    """Put spaces around a phrase, as there are between the words in the index. A prefix gets no space at its end."""
+    """Put spaces around a phrase, as the index does around each word. A prefix gets no space at its end."""
     return f" {text}" if is_prefix else f" {text} "

@@ -32,7 +32,7 @@ from urllib3.util.ssltransport import SSLTransport
 from blogapi.documents import dump
 from blogapi.wings.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
-RECEIVED_BYTES = 64 * 1024  # for a receiver's response, including its headers and the TLS overhead
+RECEIVED_BYTES = 64 * 1024  # limit on a receiver's response, including its headers and the TLS overhead
 REDIRECTS = (301, 302, 303, 307, 308)
 # Cloud metadata services, apart from the link-local 169.254.169.254: first those of Alibaba, Oracle and Azure, then the
 # IPv6 ones of Amazon, Google, Oracle and Scaleway

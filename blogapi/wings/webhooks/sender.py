@@ -26,7 +26,7 @@ BATCH = 10  # how many messages to a webhook are read together
 BATCH_SECONDS = 0.5  # after this time, the rest of a batch is read again in case the webhook has changed
 STOP_SECONDS = 2.0  # when the service stops, it waits this long for attempts in progress
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
-GONE = 410  # with this status, a receiver turns its webhook off
+GONE = 410  # a receiver that responds with this status turns its webhook off
 
 log = logging.getLogger(__name__)
 

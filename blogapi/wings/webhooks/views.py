@@ -84,7 +84,7 @@ class WebhookInputSchema(InputSchema):
 
 
 class WebhookChangeSchema(WebhookInputSchema):
-    """A change to a webhook (RFC 7396): omitted fields stay as they are."""
+    """A change to a webhook (RFC 7396): omitted fields do not change."""
 
     example = {"active": False}
     active = schemas.Flag(**doc("Whether events are sent. A receiver that answers 410 turns its webhook off."))
@@ -176,7 +176,7 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
 def change_webhook(request: Request, webhook_id: int) -> Response:
     """Change some fields of a webhook.
 
-    Fields that the body omits stay as they are. `active` turns the webhook on or off.
+    Fields that the body omits do not change. `active` turns the webhook on or off.
     """
     changes = load_body(request, lambda: webhooks.find(request.database, webhook_id))
     if "url" in changes:
@@ -247,5 +247,5 @@ def check_address(service: Service, url: str) -> None:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
     except AddressError as error:
         raise ValidationError(str(error), "url") from None
-    except OSError:  # not found in time, or not at all; every delivery looks the host up again
+    except OSError:  # The host was not found in time, or at all. Every delivery looks it up again.
         return
