@@ -1,6 +1,6 @@
 """Unsaved drafts: the server stores what a writer types into a post's form. Only saving the form changes the post.
 
-The unsaved text of a post, new or existing, is a draft, which consists of copies. Each open form writes one copy, and
+A draft is the unsaved text of a new or existing post, and consists of copies. Each open form writes one copy, and
 increments the copy's `number` with each change. A form opens with the current copy of the draft. The post's history
 lists the other copies.
 
@@ -54,7 +54,7 @@ class Copy(NamedTuple):
     draft: str  # the id of the post or, for a new one, an id chosen by the page
     post_id: int | None = None
     state: str = OPEN
-    etag: str = ""  # the entity tag of the post when the form was opened or last saved
+    etag: str = ""  # the post's entity tag when the form was opened or last saved
     seen: str = "{}"  # JSON: the last number of each form
     saved_at: str = ""
     browser: str = ""
@@ -154,7 +154,7 @@ def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Co
 
 
 def put(tx: Transaction, sent: Sent) -> None:
-    """Store the text of a form according to the table above."""
+    """Store a form's text according to the table above."""
     posts.check_size(tx, max(sent.fields.values(), key=len))
     new, fields = sent.copy, {**sent.fields}
     now, mine, post_id = current(tx, new.draft), find(tx, new.id), post_of(tx, new.draft)
@@ -202,7 +202,7 @@ def _bound(tx: Transaction, newest_id: str) -> None:
 
 
 def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) -> tuple[posts.StoredPost, bool]:
-    """Create the post of a draft unless it exists; return the post, and whether it is new. Raises Rejected."""
+    """Create a draft's post unless it exists; return the post, and whether it is new. Raises Rejected."""
     draft = sent.copy.draft
     is_new = post_of(tx, draft) is None
     post = idempotency.add_once(tx, fields, author, key_of(draft)) if draft else posts.add(tx, fields, author)
@@ -222,7 +222,7 @@ def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: pos
 
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
-    """Record that the text of the form is in the post."""
+    """Record that the form's text is in the post."""
     saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=etag_of(document))
     mine = find(tx, saved.id)
     if mine and mine.number > saved.number:  # The writer has typed more in the meantime.

@@ -35,7 +35,7 @@ CONTEXT = 2  # number of unchanged lines shown before and after a change
 MAX_COMPARED = 300  # maximum number of lines compared one by one, because the comparison takes quadratic time
 MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on the lines shown, their length, and all characters
 Form = Mapping[str, str]  # the fields of a form
-# The kind and the text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
+# The kind and text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
 Lines = list[tuple[str, str]]
 post_schema = PostInputSchema()
 
@@ -48,7 +48,7 @@ def as_typed(post: Fields) -> dict[str, str]:
 
 
 def base_of(typed: Form) -> str:
-    """Return the name and hash of each field of a form."""
+    """Return the name and hash of each field in a form."""
     return " ".join(f"{name}:{_hash(name, typed)}" for name in FORM_FIELDS)
 
 

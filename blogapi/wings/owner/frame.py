@@ -122,7 +122,7 @@ def close_image(error: BaseException | None = None) -> None:
 
 
 def form_token(action: str) -> str:
-    """Return the token that a form with this action needs in this session."""
+    """Return the token that a form with this action must contain in this session."""
     return hmac.digest(request.session.encode(), action.encode(), "sha256").hex() if request.session else ""
 
 
@@ -165,7 +165,7 @@ def address(path: str = "", root: str = ROOT) -> str:
 
 
 def own_image(url: str) -> str:
-    """Return the URL from which this page can load an image of the service, or "" for any other URL."""
+    """Return the URL from which this page can load one of the service's images, or "" for any other URL."""
     start = f"{request.service.config.base_url}/images/"
     return address(url.removeprefix(start), "/images/") if url.startswith(start) else ""
 
@@ -182,7 +182,7 @@ def asked() -> dict[str, str]:
 
 
 def local_time(text: str) -> str:
-    """Convert a UTC time to the time zone of this page, without an offset; return anything else unchanged."""
+    """Convert a UTC time to this page's time zone, without an offset; return anything else unchanged."""
     if text.endswith("Z"):
         with suppress(ValueError, OverflowError):
             return datetime.fromisoformat(text).astimezone(request.service.config.timezone).isoformat()[:19]
@@ -190,7 +190,7 @@ def local_time(text: str) -> str:
 
 
 def utc_time(text: str) -> str:
-    """Convert a typed time from the time zone of this page to UTC; return anything else unchanged."""
+    """Convert a typed time from this page's time zone to UTC; return anything else unchanged."""
     if not text.endswith("Z"):
         with suppress(ValueError):
             return rfc3339_of(text, request.service.config.timezone)

@@ -19,7 +19,7 @@ from blogapi.wings.markdown.html import image_of
 from blogapi.wings.owner.frame import UPLOAD, asked, done, shows_errors
 from blogapi.wings.owner.posts import title_by
 
-IMAGES_PER_PAGE, MAX_SEARCHED_NAME = 12, 100  # limits: images, and characters of a search
+IMAGES_PER_PAGE, MAX_SEARCHED_NAME = 12, 100  # images on a page, and maximum length of a search
 list_query = parameters(before=parsed_by(parse_image_cursor, ""))
 views = Blueprint("images", __name__)
 

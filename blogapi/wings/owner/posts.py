@@ -1,4 +1,4 @@
-"""The owner's views of posts: the list, the page of a post with its proposals, its history, and the trash."""
+"""The owner's views of posts: the list, a post's page with its proposals, its history, and the trash."""
 
 import json
 import secrets
@@ -144,7 +144,7 @@ def title_by(find: Callable, post_id: int) -> str:
 
 
 def check_etag(etag: str | None, document: bytes | None) -> None:
-    """Raise PreconditionFailed unless the entity tag of a post is still the one in its form."""
+    """Raise PreconditionFailed unless a post's entity tag is still the one in its form."""
     if document is None or etag_of(document) != etag:
         raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
@@ -165,7 +165,7 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, show: Ca
 
 
 def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
-    """Return a page of the proposals for a post, newest first, each as a `brief`, and the cursor of the next page."""
+    """Return a page of a post's proposals, newest first, each as a `brief`, and the cursor of the next page."""
     database = request.database
     page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
     ids, start = [int(json.loads(document)["id"]) for document in page.items], page.next

@@ -63,7 +63,7 @@ def check_link(reader: Reader, token: str) -> int:
 
 
 def open_by_link(tx: Transaction, link: str, browser: str = "") -> str:
-    """Use up a link to open a session; return the session's token. Raises DoesNotExist."""
+    """Open a session with a link, which can be used only once; return the session's token. Raises DoesNotExist."""
     days = check_link(tx, link)
     end(tx, digest_of(link))
     return add(tx, SESSION, days, browser)

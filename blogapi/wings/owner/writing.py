@@ -34,7 +34,7 @@ views = Blueprint("writing", __name__)
 @views.get("/posts/new")
 @views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
-    """Show the form of a post with the rejected input, if any. Otherwise, it contains the unsaved text or the post."""
+    """Show a post's form with the rejected input, if any, or else with the unsaved text or the post."""
     name = draft = request.args.get("copy", "")
     typed, post, now = g.form.to_dict(), NEW, {}
     if post_id is not None:
@@ -63,7 +63,7 @@ def fields_of(copy: Copy) -> dict[str, str]:
     if copy.state == SAVED:
         return fields
     fields |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
-    # With a number, the text counts as typed in this form, so newer text does not replace it without asking.
+    # With a number, the text is treated as typed in this form, so newer text does not replace it without asking.
     return fields if copy.state == OPEN else fields | {"number": "0"}
 
 

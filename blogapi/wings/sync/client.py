@@ -1,4 +1,4 @@
-"""The client of a service, which retries requests, and limits and validates responses."""
+"""A client for a service. It retries requests, and limits and validates responses."""
 
 import hashlib
 import json
@@ -113,7 +113,7 @@ class Remote:
         if address.startswith("http:") and not is_loopback(address):
             say(f"{address} is not encrypted: others on the network can read the key")
         self.address, self.say, self.sleep = address, say, sleep
-        self.now = 0.0  # Unix time by the clock of the service; 0 before its first response
+        self.now = 0.0  # Unix time by the service's clock; 0 before its first response
         self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "blogapi", "Accept-Encoding": "identity"}
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=10, read=30), retries=False)
         self.revisions = cache(self._revisions)
@@ -240,7 +240,7 @@ class Remote:
         return self._send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
 
     def _revisions(self, post_id: str) -> list[Revision] | None:
-        """Return the earlier versions in the history of a post, newest first, or None if the key may not see them."""
+        """Return the earlier versions in a post's history, newest first, or None if the key may not see them."""
         answer = self._send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
         if answer.status >= 400:
             return None

@@ -168,7 +168,7 @@ class WorkingFolder:
         self,
         folder: Folder,
         state: SyncState,
-        address: str,  # the URL of the service
+        address: str,  # the service's URL
         now: float,  # Unix time
         *,
         zone: tzinfo,  # time zone for times without an offset
@@ -266,7 +266,7 @@ class WorkingFolder:
 
 
 def slug_in(item: Item) -> str:
-    """Return the slug in the front matter of a file, or "" if it has no valid one."""
+    """Return the slug in a file's front matter, or "" if it has no valid slug."""
     slug = str(item.file.values.get("slug", ""))
     return slug if is_slug(slug) else ""
 

@@ -93,7 +93,7 @@ class Pull:
     # Contents of files
 
     def _written(self, name: str, post: Post) -> bytes:
-        """Return the new bytes of a file: edited if possible, else rewritten.
+        """Return a file's new bytes: edited if possible, or else rewritten.
 
         Raises NotSynced if no file can match the post.
         """
@@ -109,7 +109,7 @@ class Pull:
         raise NotSynced("no file here can match its post: the folder may hide it, or change its fields")
 
     def _edited(self, name: str, item: Item, post: Post, links: Callable[[str], str]) -> bytes | None:
-        """Return the bytes of a file with some lines edited to match its post, or None if that failed."""
+        """Return a file's bytes with some lines edited to match its post, or None if that failed."""
         lacking, data = self.comparison.lacking(name, post), self.working.bytes_of(name)
         if item.file.lines and not split(data, skip_blank=True)[0]:  # Headers without delimiters are not edited.
             return None

@@ -77,7 +77,7 @@ class Push:
         raise Conflict("its post keeps changing: try again later")
 
     def _send(self, name: str, current: Post | None) -> Result | None:
-        """Send a file, after its images; return None if its post has changed. Raises NotSynced or IMAGE_ERRORS."""
+        """Send a file after its images, or return None if its post has changed. Raises NotSynced or IMAGE_ERRORS."""
         item = self.items[name]
         if current and not self.overwrite and self._has_lost_images(name, current):
             raise NotSynced(f"{what_differs(item)}: push --overwrite sends it without them")
@@ -134,7 +134,7 @@ class Push:
         return self.uploaded[image_id]
 
     def _trash(self, name: str, current: Post) -> Result | None:
-        """Move the post of a deleted file to the trash; return None if the post has changed."""
+        """Move a deleted file's post to the trash, or return None if the post has changed."""
         if not self.working.dry_run:
             self.working.state.begin()
             if not self.remote.delete(current["id"], current["etag"]):

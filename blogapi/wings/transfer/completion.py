@@ -26,7 +26,7 @@ from blogapi.wings.transfer.items import Item, Note
 
 
 def shorten(item: Item) -> None:
-    """Shorten the fields of a post to their limits, and note what was cut."""
+    """Shorten a post's fields to their limits, and note what was cut."""
     fields, notes, line_of = item.fields, item.notes, item.file.line_of
     params = fields.get("params", {})
     for name in SHORT_TEXTS:
@@ -70,7 +70,7 @@ def _fitting(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # asks search engines to omit a post
+NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # asks search engines not to index a post
 # Names of params that never become the content of a post
 NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
 ADDRESS = re.compile(r"https?://[^\s<>]+")
@@ -106,7 +106,7 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
 
 
 def complete(item: Item, now: str, drop: Collection[str]) -> None:
-    """Determine the status and the dates of a post, and shorten its fields to their limits.
+    """Determine a post's status and dates, and shorten its fields to their limits.
 
     If the date is in the future, a public post becomes scheduled, and any other post loses the date.
     """

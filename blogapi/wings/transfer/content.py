@@ -114,7 +114,7 @@ def with_images(
 
 
 def without_controls(fields: dict[str, Any]) -> dict[Note, None]:
-    """Remove control characters from the fields of a post; return a note if there were any."""
+    """Remove control characters from a post's fields; return a note if there were any."""
     cleaned: dict[str, Any] = {name: _clean(fields[name]) for name in TEXTS if name in fields}
     cleaned |= {name: CONTROL_OR_BREAK.sub(" ", fields[name]).strip() for name in LINES if name in fields}
     if all(fields[name] == value for name, value in cleaned.items()):

@@ -41,7 +41,7 @@ IN_SCRIPT = re.compile(
     re.IGNORECASE,
 )
 QUOTED = re.compile(r"([\"'`])([^\"'`\n]*)\1")
-RENDERED = "render"  # Quarto's list of files, in which "!" excludes a file; likewise `files` in Hugo's mounts
+RENDERED = "render"  # Quarto's list of files, in which "!" excludes a file, as in `files` in Hugo's mounts
 
 MAX_PATTERNS, MAX_LENGTH = 1000, 500  # maximum number of patterns in a list, and maximum length of a pattern
 MAX_STEPS = 10**8  # maximum number of steps that a match may take in the worst case

@@ -66,12 +66,12 @@ class Fetcher:
         self.store, self.hosts, self.private = store, hosts, private
         self.url, self.refused = local.url, local.refused
         self._found: dict[str, str] = {}  # old URL -> new URL; "" if an image was not fetched
-        self._failures: defaultdict[str, list[str]] = defaultdict(list)  # host -> reasons for failures in a row
+        self._failures: defaultdict[str, list[str]] = defaultdict(list)  # host -> reasons for consecutive failures
         self._until = time.monotonic() + MAX_IMPORT_SECONDS
         store.counts.update({"to fetch": 0} if store.dry_run else {"fetched": 0, "not fetched": 0})
 
     def with_fetched_images(self, post: Checked) -> Checked:
-        """Fetch the images of a valid post, and return the post with their new URLs. Raises Unavailable."""
+        """Fetch a valid post's images, and return the post with their new URLs. Raises Unavailable."""
         if not isinstance(post, Item):
             return post
         fields = dict(post.fields)

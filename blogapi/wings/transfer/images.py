@@ -200,7 +200,7 @@ class Placement:
         return new_address
 
     def _placed(self, address: str) -> str:
-        """Return the new URL of an image, or its absolute old one; count the host unless it is this service."""
+        """Return the new URL of an image, or its absolute old one; count its host unless that is this service."""
         if new_address := self._stored(address):
             return new_address
         if IS_RELATIVE.match(address):

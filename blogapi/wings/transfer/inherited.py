@@ -48,7 +48,7 @@ def is_settings(file: Path) -> bool:
 
 
 def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
-    """Yield reasons to hide a post in the names of its file and folders."""
+    """Yield reasons to hide a post that the names of its file and folders give."""
     if DRAFT_NAME.fullmatch(path.stem):
         yield Inherited("its name", why=shown(f"its name: {path.name}"))
     if site.program.hides_underscore_folders and site.values is not None:
@@ -105,7 +105,7 @@ def values_of_file(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
-    """Yield the values in the configuration of a site that apply to its posts."""
+    """Yield the values in a site's configuration that apply to its posts."""
     if not site.config:
         return
     name, values = site.config.name, site.values

@@ -91,7 +91,7 @@ class Item:
 class LeftOut(NamedTuple):
     """A file, folder or part of an export that is left out."""
 
-    kind: str  # a noun; the report counts what is left out by kind
+    kind: str  # a noun; the report shows a count for each kind
     path: str = ""  # set if the report lists the path
 
 

@@ -74,7 +74,7 @@ def title_of(text: str, name: str) -> tuple[str, Note]:
 
 
 def title_from_name(name: str) -> str:
-    """Make a title from the name of a file. Do not change a date, or a name with spaces (Obsidian)."""
+    """Make a title from a file name. Do not change a date, or a name with spaces (Obsidian)."""
     if any(map(str.isspace, name)) or rfc3339_or_empty(name):
         return name
     words = re.sub("[-_]+", " ", name).strip() or name
@@ -95,7 +95,7 @@ def title_from_text(content: str) -> str:
 
 
 def infer(item: Item, path: Path, folders: tuple[str, ...], top: str, address: str, publish: bool) -> str:
-    """Infer the fields missing from front matter; return the name of the file without a leading date.
+    """Infer the fields missing from front matter; return the file name without a leading date.
 
     `top` is the name of the imported folder. A date publishes a post without a status only if `publish` is true.
     """
@@ -122,7 +122,7 @@ def infer(item: Item, path: Path, folders: tuple[str, ...], top: str, address: s
 
 
 def _add_time(fields: dict[str, Any], time: Any, zone: tzinfo) -> None:
-    """Add a time of day to the date of a post, because PieCrust stores them separately."""
+    """Add a time of day to a post's date, because PieCrust stores them separately."""
     if isinstance(time, str) and "published_at" in fields:
         local = datetime_of(fields["published_at"]).astimezone(zone)
         if local.time() == MIDNIGHT:
@@ -229,7 +229,7 @@ def _address(path: str) -> str:
 
 
 def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the current and the older paths of a post from the front matter of another program."""
+    """Return the current and the older paths of a post from another program's front matter."""
     values = {name.lower(): value for name, value in others.items()}
     paths = [path for name in PERMALINK_NAMES if (path := path_of(values.get(name)))]
     aliases: list[str] = []

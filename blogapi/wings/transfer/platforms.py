@@ -22,7 +22,7 @@ from blogapi.wings.transfer.folder import load_json, open_below, real_folders
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # maximum size of a Ghost export, which is parsed as a whole
-SITE = "__GHOST_URL__"  # Ghost's placeholder for the URL of the site
+SITE = "__GHOST_URL__"  # Ghost's placeholder for the site's URL
 COVER_NAMES = ("feature_image_alt", "feature_image_caption")
 # Values that only a site's templates use
 TEMPLATE_NAMES = ("canonical_url", "meta_title", "meta_description", "visibility", *COVER_NAMES)
@@ -126,7 +126,7 @@ def _fields(row: Row, tags: Names) -> dict[str, Any]:
 
 
 def _markdown_card(mobiledoc: str) -> str:
-    """Return the Markdown in a Ghost 1 or 2 post, which is in the cards of its mobiledoc JSON."""
+    """Return the Markdown in a Ghost 1 or 2 post, from the cards in its mobiledoc JSON."""
     cards = load_json(mobiledoc or "{}").get("cards", [])
     texts = [card[1].get("markdown", "") for card in cards if card[0] in ("card-markdown", "markdown")]
     return "\n\n".join(filter(None, texts))

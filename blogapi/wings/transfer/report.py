@@ -1,4 +1,4 @@
-"""Report the results of an import, the files it left out, and the work that remains for the user."""
+"""Report the results of an import, the files it skipped, and the work that remains for the user."""
 
 import re
 import sys
@@ -80,7 +80,7 @@ class Report:
             self.redirects.writelines(redirects)
 
     def print(self, sources: Sources) -> None:
-        """Print the counts, the files that were left out, and the notes."""
+        """Print the counts, the skipped files, and the notes."""
         for line in (*refused_images(sources), *(() if self.outcomes.total() else sources.advice())):
             self._say(line)
         for line in self._lines(sources):
@@ -111,7 +111,7 @@ def say(text: str, err: bool = True) -> None:
 
 
 def left_out(sources: Sources, beginning: str) -> Iterator[str]:
-    """Yield a line about the items that were left out, and one about each kind of unread file or folder."""
+    """Yield a line about the skipped items, and one about each kind of unread file or folder."""
     if kinds := +sources.left_out:
         hint = "; --pages imports pages" if "page" in kinds else ""
         yield f"{beginning}: {listed(kinds)}{hint}."

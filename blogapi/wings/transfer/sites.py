@@ -127,7 +127,7 @@ def _site(program: Program, folder: Path, config: Path, values: Mapping[str, Any
 
 
 def _pattern_of(program: Program, values: Mapping[str, Any]) -> str:
-    """Return the permalink pattern in a configuration, or else the default of the program."""
+    """Return the permalink pattern in a configuration, or else the program's default."""
     places: list[Any] = [values]
     if "_posts" in program.post_folders:  # In Jekyll, more specific settings take precedence.
         places.append(collections_in(values).get("posts"))

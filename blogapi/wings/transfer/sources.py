@@ -30,7 +30,7 @@ from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut, N
 from blogapi.wings.transfer.names import SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
 from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 
-OUR_FILES = ".blogapi"  # prefix of the state files of a push or a pull
+OUR_FILES = ".blogapi"  # prefix of the state files that a push or pull writes
 # Folders of build output and dependencies, which are skipped in the same way as hidden folders
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 TEMPLATES = "archetypes"  # Hugo's folder of templates for new posts
@@ -287,7 +287,7 @@ class Sources:
         hide_unless_public(item, values, inherited, rfc3339(self.now))
 
     def _add_addresses(self, item: Item, by_pattern: str, by_name: str) -> None:
-        """Add the old URLs of a post, and the former slugs found in its aliases."""
+        """Add a post's old URLs, and the former slugs found in its aliases."""
         paths, aliases = names.read_paths(item.file.others)
         own = paths or [path for path in (by_pattern,) if path]
         item.old_paths = (*own, *item.old_paths, *aliases)
