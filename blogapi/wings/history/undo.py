@@ -114,7 +114,7 @@ def _pause(database: Database) -> None:
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
-    """Undo an author's site-wide change to a (folded) tag in all posts unchanged since. Return the number of posts."""
+    """Undo an author's site-wide change to a (folded) tag in all posts not changed since. Return their number."""
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
     is_last = ~fn.EXISTS(later.select(later.number).where(of_post, later.number > Retagging.number))

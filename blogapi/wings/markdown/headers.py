@@ -99,7 +99,7 @@ def _plain(headers: str, form: str) -> str:
 
 
 def _after(content: str, text: str, end: int) -> tuple[str, int]:
-    """Return the content after the headers, and the line number where it begins.
+    """Return the content after the headers, and the line number where the content begins.
 
     The headers end at position `end` in `text`, which is the beginning of `content` with LF in place of CRLF.
     """

@@ -84,7 +84,7 @@ def fields_of(properties: Properties) -> dict[str, Any]:
 
 
 def status_of(word: str) -> str:
-    """Convert a program's word for a status: WordPress programs send `publish`."""
+    """Convert a program's word for a status to ours, because WordPress programs send `publish`."""
     return "published" if word == "publish" else word
 
 
@@ -132,7 +132,7 @@ def post_of(message: Submission, images: list[str], now: str, default_status: st
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Return fields with a status. The status `published` becomes `scheduled` if the post's time is in the future."""
+    """Return the fields with a status, where `published` becomes `scheduled` if the post's time is in the future."""
     status = fields.get("status") or status
     is_in_future = status == "published" and (fields.get("published_at") or "") > now
     return fields | {"status": "scheduled" if is_in_future else status}

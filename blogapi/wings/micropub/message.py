@@ -74,7 +74,7 @@ authorize_writer = partial(authorize, scopes=WRITE_SCOPES)
 
 
 def read(request: Request, opened: ExitStack) -> Submission:
-    """Read a message, and authorize its key. Closing `opened` closes the files of a form. Raises an HTTPException."""
+    """Read a message, and authorize its key. Closing `opened` closes the form's files. Raises an HTTPException."""
     if request.mimetype == FORM:
         fields, files = read_form(request, opened)
     elif request.mimetype == JSON:

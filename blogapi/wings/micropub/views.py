@@ -117,7 +117,7 @@ def change_post() -> Response:
 
 
 def convert(request: Request, properties: dict[str, list[Any]]) -> None:
-    """Convert HTML content to Markdown, in a thread, and the publication time to RFC 3339."""
+    """Convert HTML content to Markdown (in a thread), and the time in `published` to RFC 3339."""
     if any(isinstance(value, dict) for value in properties.get("content", ())):
         value = entry.single(properties, "content")
         content, dropped = request.database.compute_in_thread(request.client, partial(entry.as_markdown, value))

@@ -21,7 +21,7 @@ from blogapi.storage.errors import Damaged, DoesNotExist, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
 from blogapi.wings.webhooks import storage as webhooks
 
-# Limits for the number of proposals for one post and for all posts (including those in the trash), and their total size
+# Maximum number of proposals for one post and for all posts (including those in the trash), and maximum total size
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000
 PROPOSAL_TTL, REFUSED_TTL = timedelta(days=90), timedelta(hours=1)
 IN_TRASH = ", including those for posts in the trash; apply or delete one first"
@@ -124,7 +124,7 @@ def _is(post_id: int, proposal_id: int) -> Expression:
 def add(
     tx: Transaction, ref: PostRef, fields: Fields, author: Author, check: Check = no_check
 ) -> tuple[StoredProposal, bool]:
-    """Propose a change to a post; return the proposal, and whether it is new. Raises DoesNotExist or Rejected.
+    """Propose a change to a post. Return the proposal, and whether it is new. Raises DoesNotExist or Rejected.
 
     `fields` are the same as for `posts.change`. Proposing the same change again only updates the base of the existing
     proposal to the current post.
@@ -197,7 +197,7 @@ def _check_room(tx: Transaction, post_id: int, size: int) -> None:
 def apply(
     tx: Transaction, ref: PostRef, proposal_id: int, author: Author, check: Check = no_check, *, force: bool = False
 ) -> tuple[bytes, StoredProposal]:
-    """Apply a proposal; return the post's new document, and the proposal.
+    """Apply a proposal. Return the post's new document and the proposal.
 
     Raises ChangedSince, and the same exceptions as `posts.change`.
     """
@@ -238,14 +238,14 @@ def restore(tx: Transaction, post_id: int, proposal_id: int) -> None:
 
 
 def clear(tx: Transaction) -> int:
-    """Delete the proposals for purged posts; return the number deleted."""
+    """Delete the proposals for purged posts, and return the number deleted."""
     in_trash = Revision.select(Revision.post_id).where(Revision.state == "deleted")
     is_gone = Proposal.post_id.not_in(Post.select(Post.id)) & Proposal.post_id.not_in(in_trash)
     return tx.execute(Proposal.delete().where(is_gone))
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete expired proposals, and records of proposals applied `days` ago or earlier; return the number deleted."""
+    """Delete expired proposals, and records of proposals applied `days` ago or earlier. Return the number deleted."""
     old, applied = earlier(tx.now, PROPOSAL_TTL), earlier(tx.now, timedelta(days=days))
     is_expired = (Proposal.created_at <= old) | (Proposal.refused_at <= earlier(tx.now, REFUSED_TTL))
     count = tx.execute(Proposal.delete().where(is_expired))

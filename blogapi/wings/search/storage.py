@@ -163,7 +163,7 @@ def _sqlite_query(order: Order) -> str:
 def _sqlite_by_time(order: Order) -> str:
     """Return the query for the ids of the first matching posts in a list sorted by time.
 
-    SQLite's index returns matches in the order of creation. The query therefore checks the first posts of the list, and
+    SQLite's index returns matches in order of creation. The query therefore checks the first posts of the list, and
     reads all matches only if too few of those posts match.
     """
     return f"""

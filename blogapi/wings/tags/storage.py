@@ -93,7 +93,7 @@ def delete(tx: Transaction, tag: str, author: Author) -> None:
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: Author) -> set[str]:
-    """Change the tags in the documents of all posts with a tag; return the statuses of the changed posts.
+    """Change the tags in the documents of all posts with a tag, and return the statuses of the changed posts.
 
     Only one document is loaded at a time, to save memory, and damaged posts are skipped.
     """

@@ -183,7 +183,7 @@ def webp_size(head: bytes) -> Size:
 # AVIF (ISO/IEC 14496-12 and 23008-12): boxes with a length and a name, whose metadata cannot be removed
 
 METADATA = "has metadata, which cannot be removed from an AVIF: run `exiftool -all= FILE` first"
-MAX_HEAD = 1024 * 1024  # for a box without pixels, in bytes
+MAX_HEAD = 1024 * 1024  # maximum size of a box without pixels, in bytes
 # Patterns that detect metadata in each kind of box
 BOXES = {
     b"ftyp": rb"(?!)",
