@@ -9,7 +9,7 @@ def rfc3339(seconds: float) -> str:
     return _rfc3339(int(seconds))
 
 
-@lru_cache(maxsize=8)  # Many requests share a second, and each needs the time twice.
+@lru_cache(maxsize=8)  # Many requests arrive in the same second, and each needs the time twice.
 def _rfc3339(second: int) -> str:
     return _format(datetime.fromtimestamp(second, UTC))
 

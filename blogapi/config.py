@@ -87,7 +87,7 @@ class Config:
         return self.post_url.replace("{slug}", post["slug"]).replace("{id}", post["id"])
 
     def without_prefix(self, path: str) -> str:
-        """Remove the prefix from a path if the proxy has not."""
+        """Remove the prefix from a path, unless the proxy has already removed it."""
         return path[len(self.prefix) :] if f"{path}/".startswith(f"{self.prefix}/") else path
 
     @classmethod

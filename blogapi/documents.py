@@ -148,7 +148,7 @@ def hash_of(content: bytes) -> str:
 
 
 def etags(document: bytes) -> tuple[str, str]:
-    """Return the entity tags of a post as JSON and as a Markdown file. Both change with the document."""
+    """Return a post's entity tags: those of its JSON and its Markdown file. Both change with the document."""
     tag = etag_of(document)
     return tag, f"{tag}-md"
 

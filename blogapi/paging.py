@@ -19,7 +19,7 @@ Id = TypeVar("Id", bound=int | str)
 
 
 class Cursor(NamedTuple, Generic[Id]):
-    """A position in a sorted list: an item's time (in a list sorted by relevance, "title" or "text") and id."""
+    """A position in a sorted list: an item's time (or, in a list sorted by relevance, "title" or "text") and id."""
 
     key: str
     id: Id

@@ -151,7 +151,7 @@ def parse_body(request: Request) -> dict[str, Any]:
 
 
 class Unsupported(exceptions.UnsupportedMediaType):
-    """415 with a header that lists the supported values (RFC 9110, section 15.5.16; RFC 5789, section 3.1)."""
+    """A 415 with a header that lists the supported values (RFC 9110, section 15.5.16; RFC 5789, section 3.1)."""
 
     def __init__(self, description: str, header: str, supported: str):
         super().__init__(description)

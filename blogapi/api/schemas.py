@@ -136,7 +136,7 @@ class Url(Text):
 
 
 def distinct(item: fields.Field, length: Length, key: Callable[[str], str] = str, **kwargs: Any) -> fields.List:
-    """Return a field for a list without repeats: the first of several strings with the same `key` is kept."""
+    """Return a field for a list without duplicates: the first of several strings with the same `key` is kept."""
 
     def check_length(value: Any) -> Any:  # checked first, because 100,000 bad items would produce 100,000 messages
         return length(value) if isinstance(value, list) else value

@@ -35,7 +35,7 @@ Starter = Callable[[Comparison], Push | Pull]
 
 
 def split_up(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    """Refuse --force with a message that lists the options which replaced it."""
+    """Refuse --force with a message that lists the options that replaced it."""
     if value:
         ways = "push --overwrite, push --recreate, pull --theirs, --delete-all and --move-to URL"
         raise click.UsageError(f"--force has become several options: {ways}.")
@@ -237,7 +237,7 @@ def opened(
 def zone_of(state: SyncState) -> tzinfo:
     """Return the time zone for times without an offset: the recorded one, or else the configured one.
 
-    Raises RemoteError if BLOGAPI_TIMEZONE is set to another time zone than the recorded one.
+    Raises RemoteError if BLOGAPI_TIMEZONE is set to a time zone other than the recorded one.
     """
     zone = Config.from_environ(os.environ).timezone
     if not state.zone or state.zone == str(zone):

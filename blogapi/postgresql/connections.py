@@ -39,7 +39,7 @@ DEFAULTS = {  # libpq parameters, which the URL in BLOGAPI_DATABASE can override
     "keepalives_count": "3",
     "tcp_user_timeout": "5000",  # ms
 }
-# Settings of each session. Some of them make each query use its index: without statistics, PostgreSQL might otherwise
+# Settings for each session. Some of them make each query use its index: without statistics, PostgreSQL might otherwise
 # scan or sort all rows.
 SETTINGS = f"""
     SET statement_timeout = {round(1000 * STATEMENT_TIMEOUT_SECONDS)};

@@ -15,7 +15,7 @@ from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# unchanged: by a no-op PATCH, which still sends an event; published: at the scheduled time; purged: deleted for good
+# "unchanged" means by a PATCH without effect, "published" at the scheduled time, and "purged" deleted for good
 Kind = Literal["created", "updated", "unchanged", "published", "deleted", "purged"]
 EVENT_TYPES = {
     "created": "post.created",

@@ -18,7 +18,7 @@ from blogapi.storage.models import Post, Purge, Retagging, Revision
 
 MAX_REVISIONS = 50  # at most this many revisions are kept for a post
 PRUNED_REVISIONS = 50  # at most this many revisions are deleted in a transaction
-PRUNED_ROWS = 500  # at most this many retaggings or purges are chosen for deletion in a transaction
+PRUNED_ROWS = 500  # a transaction prunes the retaggings or purges of at most this many posts
 PRUNING_SECONDS = 0.010  # a pruning transaction ends after this time, because other writers wait for it
 
 RevisionState = Literal["replaced", "deleted", "restored"]
@@ -58,7 +58,7 @@ KEEP_TAGS = Compiled(
 def forget(tx: Transaction, post_id: int) -> None:
     """Record that a post is deleted for good, and delete some of its versions; `clear` deletes the rest."""
     of_post = Revision.post_id == post_id
-    # Once the deleted version is gone, the post is not in the trash, so its other versions can be deleted later.
+    # Without the deleted version, the post is not in the trash, so its other versions can be deleted later.
     tx.execute(Revision.delete().where(of_post, Revision.state == "deleted"))
     tx.execute(Retagging.delete().where(Retagging.post_id == post_id))
     if tx.keeps_history:

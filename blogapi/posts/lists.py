@@ -74,8 +74,8 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
 def _latest(reader: Reader, query: ListQuery, **values: Any) -> Iterator[tuple]:
     """Yield the rows of a page sorted by a time, latest first.
 
-    The first query reads the remaining posts with the same second as the cursor, and the second query reads earlier
-    posts. A single query would read all posts with that second again for every page.
+    The first query reads the remaining posts with the cursor's time, and the second query reads posts with earlier
+    times. A single query would read all posts with the cursor's time again for every page.
     """
     sort, status, by_tag, (time, post_id) = query.sort, query.status, query.tag is not None, query.start
     after = query.published_after or query.updated_after

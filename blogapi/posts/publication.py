@@ -19,7 +19,7 @@ FUTURE = "must not be in the future unless the status is scheduled, which a PATC
 def publication_date(
     old: dict[str, Any], changes: dict[str, Any], now: str, allow_future_draft: bool = False
 ) -> str | None:
-    """Return the published_at of a post after some changes. Raises Rejected if it is not allowed.
+    """Return the published_at of a post after some changes. Raises Rejected if that time is not allowed.
 
     With `allow_future_draft`, a draft may have a future date. Times are compared as text, which is correct for RFC 3339
     times in UTC and whole seconds.
@@ -31,7 +31,7 @@ def publication_date(
         if not time or time <= now:
             raise Rejected("published_at", "must be given, and in the future, for a scheduled post")
         return time
-    # A draft can have a future time, and so can any post after the clock was set back. The post keeps this time as long
+    # A draft can have a future time, as can any post after the clock was set back. Such a post keeps its time as long
     # as it keeps its status.
     is_kept = time == old.get("published_at") and status == old.get("status")
     if time and (time <= now or is_kept or (allow_future_draft and status == "draft")):

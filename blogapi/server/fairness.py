@@ -49,7 +49,7 @@ class Queue:
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
-        # First the strangers and then the known clients, each with the client that is next at the beginning
+        # The strangers, and then the known clients; in each dict, the client whose turn is next comes first
         self.waiting: tuple[Waiting, Waiting] = OrderedDict(), OrderedDict()
         self.known_is_next = False
 
@@ -240,8 +240,8 @@ class SharedState:
 
         The connection comes from the tier with more waiting connections. This can be the tier of the known clients,
         because a single key can hold all connections. The tier loses its longest idle connection or, if it has none,
-        the one that has waited longest. If only a few connections wait, none is dropped, because most of the others are
-        about to end.
+        the one that has waited longest. If only a few connections are waiting, none is dropped, because most of the
+        others are about to end.
         """
         waiting = max(([*tier.idle, *tier.waiting] for tier in (self.strangers, self.known)), key=len)
         if len(waiting) < count * MIN_WAITING:

@@ -52,7 +52,7 @@ from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers
 
 MAX_CONNECTIONS = 1024  # above this, each new connection evicts one that is waiting for its client
-MAX_ACCEPT = 1 / 16  # share of the maximum accepted per turn of the loop, because evicted connections close after it
+MAX_ACCEPT = 1 / 16  # share of the maximum accepted per turn of the loop; evicted connections are closed after it
 OTHER_FILES = 192  # open files left for everything else: the database, webhooks, closing connections
 KEEP_ALIVE = f"keep-alive\r\nKeep-Alive: timeout={KEEP_ALIVE_SECONDS}"
 FAILURES = ("500", "503")
@@ -67,7 +67,7 @@ log = logging.getLogger(__name__)
 
 
 def load() -> Flask:
-    """Return the application for a worker, with its connection handler and background work."""
+    """Return the application for a worker, with its connection handler and background thread."""
     if not monkey.is_module_patched("socket"):  # gunicorn's master has called this, because of --preload.
         sys.exit(OTHER_WORKERS)
     # The master has already set up the database. If it is missing when a worker is replaced, its disk is not mounted,

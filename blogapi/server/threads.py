@@ -21,7 +21,7 @@ from blogapi.storage.engine import Clock, Engine, Loop, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 
 GATHER_SECONDS = 0.010  # longest wait for more requests to join a transaction
-MIN_LOCK_SECONDS = 0.5  # shortest time to keep trying for the lock, which another request may hold briefly
+MIN_LOCK_SECONDS = 0.5  # keep trying for the lock for at least this long, because another request may hold it briefly
 SHARED_SECONDS = 0.025  # after this time, a shared transaction starts no more operations; it blocks all other requests
 SHARED_WRITES = 24  # at most this many operations share a transaction, because each can keep a 4 MB post in memory
 COMPUTING = 2  # at most this many slow functions run at the same time
@@ -194,10 +194,10 @@ class GroupCommit:
             for pending in taken:
                 pending.error = error or pending.error
                 pending.done.set()
-            del taken, error  # The error's traceback refers to this frame, so these would form a reference cycle.
+            del taken, error  # The error's traceback refers to this frame, so they would form a reference cycle.
 
     def _gather(self) -> None:
-        """Wait briefly, so that requests that have arrived can join the transaction."""
+        """Wait briefly, so that other requests can join the transaction."""
         until = time.monotonic() + GATHER_SECONDS
         time.sleep(0)
         while self._engine.loop.requests_wait() and time.monotonic() < until:
@@ -206,8 +206,8 @@ class GroupCommit:
     def _take_hopeless(self, error: BaseException) -> list[PendingWrite]:
         """Take the operations that cannot succeed, and return them.
 
-        If the database is busy, these are the operations whose deadline has passed. If it fails in any other way, these
-        are all waiting operations, because retrying each of them could take seconds.
+        If the database is busy, only the operations whose deadline has passed are taken. If it fails in any other way,
+        all waiting operations are taken, because retrying each of them could take seconds.
         """
         is_busy, now = isinstance(error, Busy), time.monotonic()
         hopeless = [pending for pending in (*self._alone, *self.waiting) if not is_busy or pending.deadline < now]

@@ -47,8 +47,8 @@ class Database(Reader):
         than BUSY_SECONDS. Our server lets several operations share a transaction, so every operation must follow three
         rules:
 
-        * It may run twice: again if another operation in its transaction fails after a change, and again in a thread if
-          it raises `NeedsThread` itself. The operation must have no effects except through the transaction.
+        * It may run twice. It runs again if another operation in its transaction fails after a change, and it runs in a
+          thread if it raises `NeedsThread`. It must have no effects except through the transaction.
         * It must not yield to the event loop: it must not sleep, use a socket or log.
         * It should check everything, and raise `NeedsThread` if it is slow, before it changes anything. If it fails
           after a change, all operations in its transaction have to run again.

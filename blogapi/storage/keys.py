@@ -1,4 +1,4 @@
-"""The storage of API keys."""
+"""Storage of API keys."""
 
 import hashlib
 import re

@@ -59,14 +59,14 @@ def section(text: str, engine: str) -> tuple[str, str]:
 
 
 class Contents(ABC):
-    """A database of any version that is to be set up, upgraded or copied. Each engine has a subclass."""
+    """A database of any version, to be set up, upgraded or copied. Each engine has a subclass."""
 
     execute: Execute
     last_ids: dict[str, int]  # maps each table to the highest id ever used in it, after which new ids continue
     find_tables: str  # query for the names of tables and views
     find_unicode: str  # query for the value of UNICODE when all words were indexed
-    store_version: str  # statement that stores the version of the tables, {}
-    store_unicode: str  # statement that stores the UNICODE of the index, ?
+    store_version: str  # statement that stores the version of the tables, which replaces {}
+    store_unicode: str  # statement that stores the index's UNICODE, which replaces ?
 
     @abstractmethod
     def version(self) -> int:
@@ -104,8 +104,8 @@ class Contents(ABC):
     def set_up(self, create: bool, upgrade: bool = False) -> bool:
         """Set up an empty database, or upgrade an old one; return whether the database was empty.
 
-        If UNICODE has changed, also have all posts indexed again. The caller must keep other processes from doing the
-        same at the same time. Raises Unavailable in the same cases as `is_current`.
+        If UNICODE has changed, also have all posts indexed again. The caller must keep other processes from setting
+        it up at the same time. Raises Unavailable in the same cases as `is_current`.
         """
         if self.is_current(create, upgrade):
             return False
@@ -134,7 +134,7 @@ class Contents(ABC):
         version = self.version()
         if not version and not create:
             raise Unavailable(EMPTY)
-        if version and "name" not in self.columns("post_tag"):  # true of versions 1 to 5 before 1.0.0
+        if version and "name" not in self.columns("post_tag"):  # true of versions 1 to 5, from before 1.0.0
             raise Unavailable(UNRELEASED)
         if version > VERSION:
             raise Unavailable(NEWER.format(version))
