@@ -33,7 +33,7 @@ MORE_FIELDS = {
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new post
 CONTEXT = 2  # number of unchanged lines shown before and after a change
 MAX_COMPARED = 300  # maximum number of lines compared one by one, because the comparison takes quadratic time
-MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on the lines shown, their length, and all characters
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on the lines shown, their length, and the total
 Form = Mapping[str, str]  # the fields of a form
 # The kind and text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
 Lines = list[tuple[str, str]]
@@ -168,7 +168,7 @@ def changed_lines(old: str, new: str) -> Lines:
 
 
 def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return the size in bytes of the lines that two strings share at the start and at the end."""
+    """Return the sizes, in bytes, of the lines that two strings share at the start and at the end."""
     most = min(len(old), len(new))
     equal = bisect_left(range(1, most + 1), True, key=lambda size: old[:size] != new[:size])
     start = old.rfind(b"\n", 0, equal)

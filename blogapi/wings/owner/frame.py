@@ -32,7 +32,7 @@ ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
 PREVIEW = "/preview"  # this path receives a post's form, which must contain a separate token for it
-# Maximum size of a form that is not a post's, and of any form sent without a session: the error page repeats it.
+# Maximum size of a form that is not a post's, and of any form sent without a session, which the error page repeats
 MAX_FORM_BYTES = 64 * 1024
 MAX_COPY_BYTES = 4 * 1024 * 1024  # maximum size of the unsaved draft in a post's form
 OFFERED_TAGS = 500
@@ -219,7 +219,7 @@ def read_notice() -> dict[str, Any]:
 
 
 def shows_errors(show: Callable[..., str | Response]) -> Callable:
-    """Make a view respond to invalid input by calling `show`, the view of its form, with `wrong`: field -> messages."""
+    """Make a view call `show`, the view of its form, if the input is invalid; `wrong` maps fields to messages."""
 
     def decorate(view: Callable) -> Callable:
         @wraps(view)

@@ -201,7 +201,7 @@ def apply_shown(tx: Transaction, post_id: int, shown: tuple[int, str], author: A
 
 @views.post(f"{PROPOSAL}/edit")
 def edit_proposal(post_id: int, proposal_id: int) -> Response:
-    """Open the form with a proposal as an unsaved draft."""
+    """Open a post's form with a proposal as its unsaved draft."""
     copy_id = request.database.write(take, post_id, proposal_id, request.author)
     return redirect(address(f"/posts/{post_id}/edit?copy={copy_id}"), 303)
 

@@ -127,7 +127,7 @@ def withdraw_link(post_id: int) -> Response:
 
 
 def show(post: Any, client: str = "", *, is_unsaved: bool = False, is_owner: bool = True) -> Response:
-    """Show a post. Our server renders only one post at a time for `client`, by default the client of the request."""
+    """Show a post. The server renders one post at a time for `client`, which is the request's client by default."""
     title, content, cover = (post.get(name, "") for name in ("title", "content", "cover_image"))
     values, html = {"title": title}, rendered(content, client)
     own, sources = origin(request.service.config.base_url), "http: https:"

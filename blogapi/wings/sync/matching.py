@@ -214,7 +214,7 @@ class Ancestry:
         if any(begun == entry["updated_at"] for _, begun, _ in revisions):
             return self.recorded_version(entry, revisions) is not None
         if len(revisions) >= KEPT_REVISIONS and all(begun > entry["updated_at"] for _, begun, _ in revisions):
-            return False  # The version may be too old for the history, or lost.
+            return False  # The history may no longer have the version, or the version is lost.
         return not any(begun < entry["updated_at"] and entry["seen"] < ended for _, begun, ended in revisions)
 
     @cached_property

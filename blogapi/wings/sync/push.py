@@ -145,7 +145,7 @@ class Push:
     # Swapping slugs
 
     def _free_slug(self, name: str, slug: str) -> None:
-        """Free a slug that another file releases: send that file first or, if it already waits, rename its post."""
+        """Free a slug that another file gives up: send that file first or, if it is waiting, rename its post."""
         other = self.by_slug.get(slug, name)
         gives_up = other in self.items and self.comparison.fields(other).get("slug", slug) != slug
         if other == name or not gives_up:

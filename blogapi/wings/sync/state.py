@@ -20,7 +20,7 @@ from blogapi.wings.sync.client import MAX_POSTS, RemoteError
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder, reason_of
 
 STATE = ".blogapi.json"
-MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # maximum size of a state: two long lines for each post
+MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # maximum size of a state, enough for two long lines per post
 MAX_COPIES = 100  # keep at most this many copies of states in the user's state folder
 WAY_OUT = "delete it to compare all files with the posts"
 POST_FIELDS, FILE_FIELDS = (*STAYING, "etag", "fingerprint", "images"), ("sha256", "file_slug")
@@ -64,7 +64,7 @@ class SyncState:
         self.folder, self.name, self.dry_run = folder, name, dry_run
         self.remote = self.zone = ""  # "" in a new state; version 1.2 did not write a zone
         self.id = ""  # the folder's random id
-        self.seen = ""  # default for entries, so that only one line changes when all posts are seen again
+        self.seen = ""  # default for entries: only one line changes when all posts are seen again
         self.entries: dict[str, Entry] = {}
         self.unreadable: dict[str, str] = {}  # the digest of each failed file, or the reason if it has no digest
         self.is_foreign = False  # whether the state was written elsewhere, for files that may differ

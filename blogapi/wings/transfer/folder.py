@@ -240,7 +240,7 @@ class Folder:
 
     @contextmanager
     def place(self, name: str, create: bool = False) -> Iterator[tuple["Folder", str]]:
-        """Open the folder of a file without following links; yield it and the file's name in it. Raises OSError."""
+        """Open a file's folder without following links; yield the folder, and the file's name in it. Raises OSError."""
         folder, (*folders, last) = self, PurePosixPath(name).parts
         with ExitStack() as opened:
             for part in folders:

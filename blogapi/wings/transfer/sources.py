@@ -176,7 +176,7 @@ class Sources:
                 self.left_out[result.kind] += 1
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
-        """Read a file in one of the folders `roots`, unless it has been read through another path."""
+        """Read a file in one of the folders `roots`, unless it has already been read through another path."""
         is_link = path.is_symlink()
         resolved = os.path.realpath(path) if is_link else os.path.join(self.real_folder(path.parent), path.name)
         if resolved in self.files:
