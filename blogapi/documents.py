@@ -25,7 +25,7 @@ EMPTY_VALUES: dict[Kind, Any] = {"line": "", "text": "", "url": "", "tags": [], 
 
 
 class Field(NamedTuple):
-    """A field of a post, as the API, Markdown files, imports, push, pull and the owner's page use it.
+    """A field of a post, as used by the API, Markdown files, imports, push, pull and the owner's page.
 
     The kind determines how the field is validated, read from front matter and shown in a form. A client must set a
     "required" field. The service sets a "default" field if the client does not, and only the service sets a "service"
@@ -113,7 +113,7 @@ def in_order(post: dict[str, Any]) -> dict[str, Any]:
 
 
 def slug_in(document: bytes) -> str:
-    """Return the slug in a document without parsing it. No field before the slug can contain an unescaped quote."""
+    """Return the slug in a document, which is not parsed: no field before the slug can contain an unescaped quote."""
     return document.partition(b'"slug":"')[2].partition(b'"')[0].decode()
 
 

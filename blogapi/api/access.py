@@ -140,7 +140,7 @@ def check_access(request: Request, key: KnownKey) -> None:
 
 
 def check_path(request: Request) -> None:
-    """Raise NotFound for a path that the router would misread: not UTF-8, or with a percent-encoded slash."""
+    """Raise NotFound for a path that the router would misread: one that is not UTF-8 or has an encoded slash."""
     try:
         request.environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeDecodeError:

@@ -72,7 +72,7 @@ def message_for(request: Request, error: exceptions.HTTPException) -> str:
 
 
 def meant_path(request: Request) -> str:
-    """Return the path that the client probably meant, or "": with /v1, without a final slash, and spelled right."""
+    """Return the path (with /v1 and no final slash, spelled correctly) that the client probably meant, or ""."""
     first, *others = BEFORE_RESOURCE.sub("", request.path, count=1).rstrip("/").split("/")
     resources = {rule.rule.split("/")[2] for rule in current_app.url_map.iter_rules() if rule.rule.startswith("/v1/")}
     for resource in get_close_matches(first[:20].lower(), sorted(resources), n=1, cutoff=0.75):

@@ -92,7 +92,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
     old: set[str] = set()
     if keep:
         names = [entry.name for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
-        old = superfluous(names, keep) - {file.name}  # If the clock was ahead earlier, other backups have later names.
+        old = superfluous(names, keep) - {file.name}  # If the clock used to be ahead, other backups have later names.
     for name in old:
         (path / name).unlink()
     if is_folder and not quiet:

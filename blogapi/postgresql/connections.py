@@ -197,7 +197,7 @@ class Connections:
     def __init__(self, url: str, size: int, loop: Loop, is_limited: bool):
         try:
             parameters = DEFAULTS | conninfo_to_dict(url)
-        except psycopg.Error:  # Hide its message, which may contain the password.
+        except psycopg.Error:  # Hide the error's message, which may contain the password.
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with libpq parameters") from None
         user, hosts, ports, database = (str(parameters.get(name, "")) for name in ("user", "host", "port", "dbname"))
         # An unescaped @ or / in a password would make part of the password look like the host or the database name.

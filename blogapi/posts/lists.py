@@ -115,7 +115,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
     """Yield every post, newest first, reading one at a time.
 
-    If posts are damaged, this raises Unavailable with their ids after all other posts.
+    If posts are damaged, this raises Unavailable with their ids after yielding all others.
     """
     damaged, before = [], MAX_ID
     while row := reader.row(created_query(None, False), before=before, limit=1):

@@ -8,7 +8,7 @@ from blogapi.documents import dump
 from blogapi.storage.engine import Compiled, Placeholder, Transaction, placeholders
 from blogapi.storage.models import Proposal
 
-RETAGGED = 50  # proposals whose tags are read in one round trip
+RETAGGED = 50  # number of proposals whose tags are read in one round trip
 
 
 def withdraw(tx: Transaction, proposal_id: int) -> None:

@@ -72,7 +72,7 @@ def find_page(database: Database, query: Mapping[str, Any], client: Hashable) ->
 
 
 def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
-    """Load the body with `load_body`. Find the words of a large post now, so that no transaction waits for this."""
+    """Load the body with `load_body`. Find the words of a large post now, so that no transaction has to wait."""
     fields = load_body(request, check_exists)
     index.prepare(request.database, fields.get("content", ""))
     return fields

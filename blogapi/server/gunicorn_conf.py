@@ -17,7 +17,7 @@ except (OSError, ValueError) as error:
 
 wsgi_app = "blogapi.server.handler:load()"
 bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
-workers = _config.web_concurrency  # 1 on SQLite, where each process would count the rate limit for itself
+workers = _config.web_concurrency  # 1 on SQLite, where each process would count requests separately
 worker_class = start.WORKER
 loglevel = _config.log_level
 logger_class = "blogapi.server.log.ServerLogger"

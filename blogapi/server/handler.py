@@ -70,8 +70,8 @@ def load() -> Flask:
     """Return the application for a worker, with its connection handler and background thread."""
     if not monkey.is_module_patched("socket"):  # gunicorn's master has called this, because of --preload.
         sys.exit(OTHER_WORKERS)
-    # The master has already set up the database. If it is missing when a worker is replaced, its disk is not mounted,
-    # and a new database must not be created.
+    # The master has already set up the database. If it is missing when a worker is replaced, its disk may not be
+    # mounted, and a new database must not be created.
     config = replace(Config.from_environ(os.environ), create=False)
     app = create_app(config, loop=EventLoop(), database_class=SharedDatabase)
     service = app.extensions[EXTENSION]

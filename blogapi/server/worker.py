@@ -25,7 +25,7 @@ SWITCH_SECONDS = 0.0005  # GIL switch interval; a request reacquires the GIL abo
 
 
 class Worker(GeventWorker):
-    """Serves each connection in a greenlet. gunicorn's master imports this module, so this must not import Flask."""
+    """Serves each connection in a greenlet. gunicorn's master imports this module, so it must not import Flask."""
 
     handler: Any = None
     background: Any = None

@@ -145,7 +145,7 @@ def write_each(
     seconds: float = STEP_SECONDS,
     pause: Callable[[], None] = give_way,
 ) -> Iterator[T]:
-    """Call `write` for each item, in transactions of about `seconds` each; yield each result once it is on disk."""
+    """Call `write` for each item, in transactions of about `seconds`; yield every result once it is on disk."""
     done = 0
 
     def write_some(tx: Transaction) -> list[T]:

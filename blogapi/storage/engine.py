@@ -159,7 +159,7 @@ class Engine(ABC):
 
     @abstractmethod
     def another(self, wait_seconds: float) -> Self:
-        """Return another engine with its own connection, for a thread, which waits up to `wait_seconds` for a lock."""
+        """Return another engine for a thread, with its own connection and a wait of up to `wait_seconds` for a lock."""
 
     @abstractmethod
     def close(self) -> None:

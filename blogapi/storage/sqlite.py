@@ -204,7 +204,7 @@ class Sqlite(Engine):
         return failure
 
     def recover(self, error: BaseException) -> None:
-        """Roll back a transaction that an error has left open, and replace a connection that cannot be trusted now."""
+        """Roll back a transaction that an error left open, and replace a connection that can no longer be trusted."""
         code = code_of(error.__cause__)
         self.write_failed |= code == sqlite3.SQLITE_FULL
         try:
@@ -216,7 +216,7 @@ class Sqlite(Engine):
                 with self._reserve.released(room=0):
                     self._checkpoint()
             if code in DISTRUSTED:
-                self._check_files()  # If the file is gone, this raises, and the old connection is kept.
+                self._check_files()  # If the file is gone, this fails, and the old connection is kept.
                 self._reconnect()
         except (*ERRORS, Unavailable) as failure:
             log.error("cannot recover the connection to the database: %s", failure)
@@ -238,7 +238,7 @@ class Sqlite(Engine):
         """Open a connection and set our pragmas. Raises Unavailable."""
         self._check_files()  # Otherwise, SQLite would create a missing file, or use one that has replaced ours.
         try:
-            # Several threads may use the connection, but never at the same time, so Python need not check this.
+            # Several threads may use the connection, but never at the same time, so Python's check is turned off.
             connection = sqlite3.connect(
                 self.path, timeout=CONNECT_SECONDS, isolation_level=None, check_same_thread=False
             )

@@ -1,7 +1,7 @@
 """Upgrades of older databases. `N.sql`, `N.py` or both upgrade the tables from version N - 1 to N.
 
-All upgrades that a database needs run in order in one transaction. After a release, its files never change, because
-they describe the tables of that time and not those of today.
+All upgrades that a database needs run in order in one transaction. The files of a released upgrade never change,
+because they describe the tables as they were at that time.
 """
 
 from collections.abc import Callable, Iterable
