@@ -14,7 +14,7 @@ MAX_DIGITS = 100  # maximum number of digits in a number in JSON, because parsin
 MAX_NAME_PARTS = 16  # maximum number of parts in a dotted name in TOML, because tomllib takes quadratic time
 NOT_STRUCTURE = bytes({*range(256)} - {*b'[{]},"'})
 
-# Strings and comments in TOML. To take linear time, the pattern ends an unclosed string with its line or with the file.
+# Strings and comments in TOML. For linear time, the pattern ends an unclosed string where its line or the file ends.
 TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
 TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
 LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_NAME_PARTS}}}')
@@ -56,7 +56,7 @@ def check_toml(text: str, max_values: int, max_depth: int) -> None:
 
 
 def _check_structure(structure: bytes, max_values: int, max_depth: int) -> None:
-    """Check the number and depth of values in JSON or TOML without its strings. Raises OutOfBounds."""
+    """Check the number and depth of the values in JSON or TOML from which strings were removed. Raises OutOfBounds."""
     brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # any more would exceed the limit
     depth = max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0)
     _check(sum(map(structure.count, (b"[", b"{", b","))), max_values, depth, max_depth)

@@ -53,7 +53,7 @@ class Config:
     # A file, or the URL of a PostgreSQL database, which may contain a password
     database: Path | str = Path("blog.db")
     create: bool = True  # whether the server sets up a missing or empty database
-    database_connections: Annotated[int, 1, 1000] = 5  # to PostgreSQL, per process; the webhook sender opens one more
+    database_connections: Annotated[int, 1, 1000] = 5  # per process, for PostgreSQL; the webhook sender opens one more
     web_concurrency: Annotated[int, 1, 256] = 1  # number of processes; more than one needs PostgreSQL
     rate_limit: Annotated[int, 1, 999_999_999] = 100  # requests per minute for each key
     log_level: LogLevel = "info"
@@ -61,7 +61,7 @@ class Config:
     drain_seconds: Annotated[int, 0, 60] = 0  # how long a stopping service continues to serve; see /readyz
     header_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's header
     body_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's body, plus a second per 16 KiB
-    keep_days: Annotated[int, 0, 36_500] = 30  # how long revisions and deleted posts are kept; 0 keeps nothing
+    keep_days: Annotated[int, 0, 36_500] = 30  # how long revisions and deleted posts are kept; with 0, none are
     images_mb: Annotated[int, 0, 99_999_999] = 2048  # maximum total size of all images, in MiB; 0 turns uploads off
     webhook_seconds: Annotated[int, 1, 86_400] = 15  # deadline for a receiver's response
     webhook_private: bool = False  # whether webhooks may call private and loopback addresses

@@ -118,7 +118,7 @@ def slug_in(document: bytes) -> str:
 
 
 def dump(value: dict[str, Any] | list[Any]) -> str:
-    """Return compact JSON. For a post with its fields in order, this is its document."""
+    """Return compact JSON. For a post with its fields in order, the result is its document."""
     return ENCODER.encode(value)
 
 

@@ -69,7 +69,7 @@ def protect(app: Flask, prepare: Callable[[Service], None]) -> None:
         request.info.endpoint = endpoint = request.endpoint
         if endpoint and endpoint.startswith(self_guarded):
             return
-        # With a wrong method, the views at the path decide, so that strangers get 405 rather than 401.
+        # If the method is wrong, the views at the path decide, so that strangers get 405 rather than 401.
         views = [app.view_functions[endpoint]] if endpoint else views_for_other_methods(app, request)
         if not any(map(is_for_strangers, views)):
             check_access(request)

@@ -125,7 +125,7 @@ def line_of(field: str) -> str:
 
 @errors.app_errorhandler(Unavailable)
 def unavailable(error: Unavailable) -> Response:
-    """Return a 503 for a failure of the database; the request's log line gives the reason."""
+    """Return a 503 for a database failure; the request's log line gives the reason."""
     current_request().info.cause = str(error)
     if error.maybe_changed:
         message = "the commit failed and may still have taken effect; check before retrying"

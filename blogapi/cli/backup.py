@@ -54,7 +54,7 @@ def time_of(name: str) -> datetime | None:
 
 
 def file_or_folder(value: str) -> Path:
-    """Return a path. Refuse a missing folder that ends in a slash: Path drops the slash, so it would become a file."""
+    """Return a path. Refuse a missing folder that ends in a slash: Path drops the slash, so a file would be created."""
     path = given_path(value)
     if value.endswith("/") and not path.is_dir():
         raise click.BadParameter("must be an existing folder, because it ends in /")
@@ -105,7 +105,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
 
 
 def remove_unfinished(file: Path) -> None:
-    """Remove the unfinished files that killed backups have left in the folder of a new backup."""
+    """Remove the unfinished files that interrupted backups left in the folder of a new backup."""
     for part in file.parent.glob("*.part"):
         name = part.name.removesuffix(".part").rpartition(".")[0]
         is_backup = name == file.name or time_of(name)

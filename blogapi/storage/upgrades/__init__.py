@@ -15,7 +15,7 @@ Execute = Callable[..., Any]  # (statement with a "?" for each value, values) ->
 
 
 def upgrade_from(version: int, execute: Execute, statements: Callable[[str], Iterable[str]]) -> None:
-    """Upgrade a database of this version. `statements` returns the statements to run from the text of a SQL file."""
+    """Upgrade a database of this version. `statements` extracts the statements to run from the text of a SQL file."""
     for number in range(version + 1, VERSION + 1):
         path = FOLDER / f"{number}.sql"
         for statement in statements(path.read_text(encoding="utf-8")) if path.exists() else ():
