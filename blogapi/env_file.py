@@ -38,7 +38,7 @@ def load(named: str | None = None) -> tuple[str, set[str]]:
             return "", set()  # systemd has read the file as root and set its variables.
         raise OSError(f"cannot read {path}: {error.strerror}; --config names another file") from error
     new = {name: value for name, value in values.items() if name not in os.environ}
-    os.environ |= new | {VARIABLE: os.devnull}  # If this process becomes the server, do not read it again.
+    os.environ |= new | {VARIABLE: os.devnull}  # keeps a server in this process from reading it again
     return path, {*new}
 
 

@@ -185,7 +185,7 @@ class PostSchema(PostInputSchema):
 
 
 class PostSummarySchema(PostSchema):
-    """A post in a list with `fields`: its id, title and status, and those of the requested fields that have a value."""
+    """A post in a list requested with `fields`: its id, title and status, and any requested fields with a value."""
 
     example = {name: documents.EXAMPLE[name] for name in (*documents.LISTED, "slug", "tags")}
     always = frozenset(documents.LISTED)

@@ -18,7 +18,7 @@ from blogapi.storage.errors import Damaged, DoesNotExist, NeedsThread, PostDoesN
 from blogapi.storage.models import DOCUMENT, Author, Post
 
 PUBLISHED_POSTS = 20  # at most this many due posts are published in a transaction
-PUBLISHED_BYTES = 128 * 1024  # a transaction publishes no more posts after this many bytes, because other clients wait
+PUBLISHED_BYTES = 128 * 1024  # a transaction stops publishing after this many bytes, because other clients may wait
 MAX_SHARED = 64 * 1024  # maximum length of a post (in characters) in a shared transaction; a longer one needs a thread
 COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
 

@@ -56,9 +56,9 @@ def list_posts(request: Request) -> Response:
     """List posts, newest first.
 
     Posts are complete, including their content, unless `fields` lists the fields that you need. A page has at most
-    `limit` posts, or fewer if the posts are large. `Link` contains the URL of the next page: the same query, with
-    `before` set to the `id` of the last post on this page. With another `sort`, `before` is the time of that post (or
-    `title` or `text`), an underscore and its `id`.
+    `limit` posts, or fewer if the posts are large. If there are more, the `Link` header contains the URL of the next
+    page: the same query, with `before` set to the `id` of the last post on this page. With another `sort`, `before` is
+    the time of that post (or `title` or `text`), an underscore and its `id`.
     """
     query = scoped_query(request)
     page = Page([], None) if query is None else find_page(request.database, query, request.client)
@@ -185,7 +185,7 @@ def replace_post(request: Request, post: int) -> Response:
 def delete_post(request: Request, post: posts.PostRef) -> Response:
     """Delete a post.
 
-    The post stays in the trash for 30 days, or is deleted for good at once with `permanent=true`. Other posts can then
+    The post stays in the trash for 30 days by default. With `permanent=true`, it is deleted for good. Other posts can then
     use its slugs, but its id is never reused.
     """
     permanent = request.query.get("permanent", False)

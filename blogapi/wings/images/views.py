@@ -144,7 +144,7 @@ def create_image(request: Request) -> Response:
 def list_images(request: Request) -> Response:
     """List images, newest first.
 
-    A page has at most `limit` images. `Link` contains the URL of the next page.
+    A page has at most `limit` images. If there are more, the `Link` header contains the URL of the next page.
     """
     page = images.page(request.database, **request.query)
     content = f"{dump([as_json(request, image) for image in page.items])}\n".encode()

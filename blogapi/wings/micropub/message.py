@@ -133,7 +133,7 @@ def _of_json(body: dict[str, Any]) -> Submission:
 
 
 def _urlencoded(request: Request) -> list[tuple[str, str]]:
-    """Read a form without files. A thread decodes it, because 4 MB of percent-encoded text take up to a second."""
+    """Read a form without files. It is decoded in a thread, because 4 MB of percent-encoded text can take a second."""
     limit = MAX_STRANGER_BYTES
     if "HTTP_AUTHORIZATION" in request.environ:
         authorize_writer(request)

@@ -107,7 +107,7 @@ class Ignored:
         return len({*titles}) == 1
 
     def _find_apart(self, folder: str) -> str:
-        """Return the kind of files in a folder that is synced or checked out separately, or "" for any other folder."""
+        """Describe the files in a folder that is synced or checked out separately; return "" for any other folder."""
         if folder == ".":
             return ""
         if self.folder.exists(f"{folder}/{STATE}"):

@@ -125,7 +125,7 @@ class Assignment:
         count_of, unheld = Counter(keys.values()), posts.keys() - self.holders.keys()
         named = {name: posts[key] for name, key in keys.items() if count_of[key] == 1 and key in unheld}
         distinct = dict(zip(new, with_distinct_slugs([*new.values()]), strict=True))
-        claimed: set[str] = set()  # slugs of posts assigned to new files
+        claimed: set[str] = set()  # slugs of the posts that were assigned to new files
         order = {
             name: (name not in named, not entry.is_given, entry.slug not in self.taken) for name, entry in new.items()
         }

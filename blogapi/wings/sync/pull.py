@@ -1,4 +1,4 @@
-"""The pull: change the files in a folder to match the posts of a service."""
+"""Pulling: changing the files in a folder to match the posts of a service."""
 
 import hashlib
 import os

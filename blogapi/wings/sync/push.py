@@ -1,4 +1,4 @@
-"""The push: change the posts of a service to match the files in a folder."""
+"""Pushing: changing the posts of a service to match the files in a folder."""
 
 import os
 from collections.abc import Iterator

@@ -53,7 +53,7 @@ class TagChangeSchema(InputSchema):
 def list_tags(request: Request) -> Response:
     """List tags by name, with the number of posts that have each tag.
 
-    A page has at most `limit` tags. `Link` contains the URL of the next page.
+    A page has at most `limit` tags. If there are more, the `Link` header contains the URL of the next page.
     """
     query = scoped_query(request)
     page = Page([], None) if query is None else request.database.read_in_thread(request.client, tags.page, **query)

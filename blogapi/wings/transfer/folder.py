@@ -149,7 +149,7 @@ def _unpack(path: Path, folder: Path) -> Path:
             sizes = [file.file_size for file in archive.infolist()]
             if len(sizes) > MAX_FILES or sum(sizes) > min(MAX_UNPACKED_BYTES, MAX_RATIO * path.stat().st_size):
                 return path
-            archive.extractall(folder)  # never writes more than these sizes, or outside the folder
+            archive.extractall(folder)  # never exceeds these sizes or writes outside the folder
     except (BadZipFile, OSError, RuntimeError, ValueError, zlib.error):  # damaged, encrypted, or with invalid names
         return path
     return folder
@@ -159,7 +159,7 @@ MAX_NAME_BYTES = 255  # maximum length of a file name (in bytes) on most disks
 
 
 class Folder:
-    """An open folder, unaffected by later changes to its path. The methods follow no links and raise OSError."""
+    """An open folder, unaffected by later changes to its path. Its methods refuse links with an OSError."""
 
     def __init__(self, path: Path, parent: "Folder | None" = None):
         self.path = path

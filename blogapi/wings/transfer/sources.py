@@ -273,7 +273,7 @@ class Sources:
         return item, name
 
     def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
-        """Make a post a draft if its file, its folders or its site hide it; note dates that were not read."""
+        """Turn a post into a draft if its file, a folder or its site hides it. Note any dates that were not read."""
         values, inherited = item.file.values, []
         if item.file.is_exported:  # An export contains the status, so ignore `params` and folders.
             values = {name: value for name, value in values.items() if name != "params"}

@@ -70,7 +70,7 @@ class AttemptResult(NamedTuple):
 
 
 class ShortSocket(socket.socket):
-    """A socket that returns at most `left` bytes, because a receiver may never stop sending."""
+    """A socket that returns at most `left` bytes, because a receiver might send forever."""
 
     left = RECEIVED_BYTES
 
