@@ -185,8 +185,8 @@ def replace_post(request: Request, post: int) -> Response:
 def delete_post(request: Request, post: posts.PostRef) -> Response:
     """Delete a post.
 
-    The post stays in the trash for 30 days by default. With `permanent=true`, it is deleted for good. Other posts can then
-    use its slugs, but its id is never reused.
+    The post stays in the trash for 30 days by default. With `permanent=true`, it is deleted for good. Other posts can
+    then use its slugs, but its id is never reused.
     """
     permanent = request.query.get("permanent", False)
     write = request.database.write_freeing if permanent else request.database.write

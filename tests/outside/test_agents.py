@@ -12,7 +12,7 @@ from tests.pages import Page
 pytestmark = pytest.mark.slow
 
 AGENTS, SKILL = Page("docs/agents.md"), Page("examples/skill/SKILL.md")
-(AGENT_KEY,), (AGENT_UNDO,), (AGENT_EXPORTS,) = map(AGENTS.take, ("Agents", "Undoing what it did", "A skill"))
+(AGENT_KEY,), (AGENT_UNDO,), (AGENT_EXPORTS,) = map(AGENTS.take, ("Agents", "Undoing an agent's changes", "A skill"))
 ANNOUNCE, PROPOSE, APPLY = AGENTS.take("Proposing changes")
 (AGENT,) = AGENTS.take("The Model Context Protocol", "python")
 STEPS = "Read", "Create a draft", "Change a draft", "Propose a change to a published post", "Images", "Remove a draft"
