@@ -5,7 +5,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import gevent
 from gevent.hub import Hub
@@ -13,9 +13,6 @@ from greenlet import greenlet
 
 from blogapi.config import Config
 from blogapi.storage.keys import PREFIX
-
-if TYPE_CHECKING:
-    from blogapi.server.connection import ClientConnection
 
 TURN_SECONDS = 0.002  # after running requests for this long, the loop polls the sockets again
 MB = 1024 * 1024
@@ -135,15 +132,30 @@ class RoundRobinSemaphore(Queue):
             self._next().switch()
 
 
+class Holder(Protocol):
+    """What a budget reads and calls on a connection. ClientConnection, which imports this module, implements it."""
+
+    client: Client
+    tier: "Tier"
+    is_idle: bool
+    is_accepted: bool
+    reading: bool
+    progress_at: float
+
+    def end(self) -> None: ...
+    def drop(self) -> None: ...
+    def has_input(self) -> bool: ...
+
+
 class Budget:
     """Limits the total bytes that connections hold, and makes room by evicting the connection that `victim` chooses."""
 
-    def __init__(self, size: int, victim: "Callable[[Budget, ClientConnection], ClientConnection | None]"):
+    def __init__(self, size: int, victim: Callable[["Budget", Holder], Holder | None]):
         self.left = size
         self.victim = victim
-        self.held: dict[ClientConnection, int] = {}  # the connection that has made no progress for longest comes first
+        self.held: dict[Holder, int] = {}  # the connection that has made no progress for longest comes first
 
-    def reserve(self, connection: "ClientConnection", size: int, *, needed: bool = False) -> bool:
+    def reserve(self, connection: Holder, size: int, *, needed: bool = False) -> bool:
         """Reserve bytes for a connection; return whether this succeeded. With `needed`, they may exceed the budget."""
         while self.left < size and (victim := self.victim(self, connection)):
             self.release(victim)
@@ -155,16 +167,16 @@ class Budget:
         connection.progress_at = time.monotonic()
         return True
 
-    def release(self, connection: "ClientConnection") -> None:
+    def release(self, connection: Holder) -> None:
         self.left += self.held.pop(connection, 0)
 
-    def progress(self, connection: "ClientConnection") -> None:
+    def progress(self, connection: Holder) -> None:
         """Record that a client has read a part of its response."""
         if connection in self.held:
             self.held[connection] = self.held.pop(connection)
 
 
-def oldest_head(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+def oldest_head(budget: Budget, connection: Holder) -> Holder | None:
     """Choose the oldest other request whose key has not been accepted yet.
 
     If there is none, choose a request of the busiest client, or else another request of the connection's own client.
@@ -175,7 +187,7 @@ def oldest_head(budget: Budget, connection: "ClientConnection") -> "ClientConnec
     return next(heads, None) or oldest_of_busiest(budget, connection) or next(own, None)
 
 
-def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
     """Choose the busiest client's oldest request, if that client has at least two more than `connection`'s client."""
     requests = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(requests, key=requests.__getitem__, default=connection.client)
@@ -184,7 +196,7 @@ def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "Client
     return next(holder for holder in budget.held if holder.client == client and holder.reading)
 
 
-def stalled(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+def stalled(budget: Budget, connection: Holder) -> Holder | None:
     """Choose the connection whose client has read nothing for longest, if that client has stalled."""
     longest = next(iter(budget.held), None)
     return longest if longest and longest.progress_at < time.monotonic() - STALLED_SECONDS else None
@@ -199,11 +211,11 @@ class Tier:
         self.responses = Budget(response_mb * MB, stalled)
         # The connections that wait between requests, during a request, and for a body after the key or session was
         # accepted. Each dict begins with the connection that has waited longest.
-        self.idle: dict[ClientConnection, None] = {}
-        self.waiting: dict[ClientConnection, None] = {}
-        self.accepted: dict[ClientConnection, None] = {}
+        self.idle: dict[Holder, None] = {}
+        self.waiting: dict[Holder, None] = {}
+        self.accepted: dict[Holder, None] = {}
 
-    def queue(self, connection: "ClientConnection") -> "dict[ClientConnection, None]":
+    def queue(self, connection: Holder) -> dict[Holder, None]:
         if connection.is_idle:
             return self.idle
         return self.accepted if connection.is_accepted else self.waiting
@@ -251,7 +263,7 @@ class SharedState:
                 connection.drop()
                 break
 
-    def place_for_change(self, connection: "ClientConnection") -> RoundRobinSemaphore:
+    def place_for_change(self, connection: Holder) -> RoundRobinSemaphore:
         """Wait until the client may make another change; return the semaphore to release.
 
         During the wait, stalled responses to the same client are ended.
