@@ -1,61 +1,41 @@
-"""The WSGI application and its factory."""
+"""Create the WSGI application from the views of the core and of the wings."""
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable
 
-import flask
-from flask import Flask
-from werkzeug.routing import Map, MapAdapter, Rule
+from flask import Blueprint, Flask
 
 from blogapi import env_file
 from blogapi.api.access import protect
+from blogapi.api.application import Application
+from blogapi.api.cors import cors
+from blogapi.api.errors import errors
+from blogapi.api.key import views as key
 from blogapi.api.operations import CONVERTERS
-from blogapi.api.request import Request
-from blogapi.api.service import EXTENSION, SERVICE, Service
+from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.posts import due
+from blogapi.posts.views import views as posts
+from blogapi.search import index
 from blogapi.storage.database import Database
 from blogapi.storage.engine import BLOCKING, Loop
-from blogapi.wings.install import create_blueprint
-from blogapi.wings.search import index
+from blogapi.webhooks.views import views as webhooks
+from blogapi.wings.docs.views import views as docs
+from blogapi.wings.history.views import views as history
+from blogapi.wings.images.views import views as images
+from blogapi.wings.micropub.views import views as micropub
+from blogapi.wings.owner.views import owner
+from blogapi.wings.pages import views as pages
+from blogapi.wings.proposals.views import views as proposals
+from blogapi.wings.tags.views import views as tags
 
-
-class Routes(MapAdapter):
-    """Finds routes, and caches them, because finding a route takes as long as finding a post."""
-
-    def match(self, *_: Any, **__: Any) -> tuple[Rule, dict[str, Any]]:
-        rule, arguments = find_route(self.map, self.path_info, self.default_method)
-        return rule, {**arguments}
-
-
-@lru_cache(maxsize=256)
-def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, Mapping[str, Any]]:
-    """Return the route for a path and method, and its arguments. Raises the router's HTTPException."""
-    return MapAdapter(url_map, "localhost", "/", "", "http", path, method).match(return_rule=True)
-
-
-class Application(Flask):
-    """A Flask application with our request class and cached routes."""
-
-    request_class = Request
-
-    def wsgi_app(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
-        environ[SERVICE] = service = self.extensions[EXTENSION]
-        if service.config.prefix:
-            environ["PATH_INFO"] = service.config.without_prefix(environ["PATH_INFO"])
-        return super().wsgi_app(environ, start_response)
-
-    def ensure_sync(self, func: Callable) -> Callable:
-        return func  # No view is async, so Flask's check on each request is skipped.
-
-    def create_url_adapter(self, request: flask.Request | None) -> MapAdapter | None:
-        if request is None:
-            return None
-        # No route depends on the Host header, so it is not checked here.
-        return Routes(self.url_map, "localhost", "/", "", "http", request.path, request.method)
+BLUEPRINTS = [
+    *(errors, key, posts, pages, history, proposals, tags, images, webhooks),
+    docs,  # To remove `docs` or a wing below it, delete the wing's line.
+    micropub,
+    owner,
+]
 
 
 def create_app(
@@ -80,6 +60,9 @@ def create_app(
         for _ in index.rebuild(service.database):
             pass
     app.url_map.converters.update(CONVERTERS)
-    app.register_blueprint(create_blueprint(config))
+    api = Blueprint("api", __name__)
+    for blueprint in [*BLUEPRINTS, cors] if config.cors_origins else BLUEPRINTS:
+        api.register_blueprint(blueprint)
+    app.register_blueprint(api)
     protect(app, due.publish_for_request)
     return app

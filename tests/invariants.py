@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 
 from blogapi.posts.history import MAX_REVISIONS
+from blogapi.search.words import of_post
 from blogapi.storage.models import MAX_ID
 from blogapi.text import fold
-from blogapi.wings.search.words import of_post
 
 
 def sound_posts(database):

@@ -6,7 +6,7 @@ import pytest
 
 from blogapi.clock import earlier, later, rfc3339
 from blogapi.config import zone_named
-from blogapi.wings.markdown.dates import rfc3339_of
+from blogapi.markdown.dates import rfc3339_of
 from tests.cases import cases
 
 

@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import click
 
+from blogapi import copy
 from blogapi.cli.commands import given_path, opened, with_progress
 from blogapi.cli.images import given_url
 from blogapi.config import Config
@@ -20,7 +21,6 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Engine, Transaction
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Backup
-from blogapi.wings import copy
 
 BACKUP_NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"
 PERIOD_FORMATS = {"d": "%Y-%m-%d", "w": "%G-%V", "m": "%Y-%m", "y": "%Y"}  # days, weeks, months, years

@@ -18,11 +18,11 @@ from peewee import SQL
 from blogapi.cli.commands import opened
 from blogapi.config import Config, is_loopback
 from blogapi.posts import publication
+from blogapi.search import index
 from blogapi.server.start import GROUP_AND_OTHERS, url_of_server
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import SCHEMA, section
 from blogapi.wings.images import storage as images
-from blogapi.wings.search import index
 
 ROOM_BYTES = 100 * 1024 * 1024  # at least this much disk space must be free, even for a small database
 INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (\w+)", re.MULTILINE)

@@ -14,6 +14,7 @@ from blogapi.api.schemas import URL, sentences
 from blogapi.cli.commands import opened
 from blogapi.clock import earlier
 from blogapi.config import Config
+from blogapi.markdown.front_matter import shown
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostInputSchema
@@ -22,7 +23,6 @@ from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import PostDoesNotExist, Rejected
 from blogapi.storage.models import Author
 from blogapi.wings.images import storage as images
-from blogapi.wings.markdown.front_matter import shown
 
 AUTHOR = Author("rebase")  # the author of these changes in the history
 # The fields that can contain an image's URL

@@ -18,8 +18,8 @@ import click
 
 from blogapi.cli.commands import STATIC_OPTION, given_path, with_progress
 from blogapi.config import Config
+from blogapi.markdown.front_matter import shown
 from blogapi.text import counted
-from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.sync.client import NotSynced, Remote, RemoteError
 from blogapi.wings.sync.compare import Comparison, differences, list_posts
 from blogapi.wings.sync.folder import Result, WorkingFolder, refuse_other_folders

@@ -15,12 +15,12 @@ import click
 from blogapi.cli.commands import STATIC_OPTION, given_path, opened, with_progress
 from blogapi.cli.images import given_url
 from blogapi.config import Config
+from blogapi.markdown.front_matter import shown
+from blogapi.markdown.programs import STYLES
 from blogapi.posts import due, lists
+from blogapi.search import index
 from blogapi.storage.database import Database
 from blogapi.text import counted
-from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.markdown.programs import STYLES
-from blogapi.wings.search import index
 from blogapi.wings.transfer.export import export
 from blogapi.wings.transfer.fetch import Fetcher
 from blogapi.wings.transfer.folder import unpacked

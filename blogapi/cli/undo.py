@@ -12,11 +12,11 @@ import click
 from blogapi.cli.commands import opened
 from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
+from blogapi.markdown.dates import rfc3339_of
+from blogapi.markdown.front_matter import shown
 from blogapi.storage.errors import BadKeyName
 from blogapi.text import counted
 from blogapi.wings.history import undo
-from blogapi.wings.markdown.dates import rfc3339_of
-from blogapi.wings.markdown.front_matter import shown
 
 ACTIONS = ("changed back", "restored", "moved to the trash", "left")  # possible results for a post
 

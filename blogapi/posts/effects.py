@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from blogapi.posts import history, proposals, slugs, tags
+from blogapi.search import index
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
 from blogapi.storage.models import Author
-from blogapi.wings.search import index
-from blogapi.wings.webhooks import storage as webhooks
+from blogapi.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
 # "unchanged" means by a PATCH without effect, "published" at the scheduled time, and "purged" deleted for good

@@ -14,6 +14,7 @@ from blogapi.api.responses import POSTS_PATH, created_response, list_response, n
 from blogapi.api.schemas import choice, parameters, query_flag
 from blogapi.api.views import Views
 from blogapi.documents import is_slug, slug_in
+from blogapi.markdown.http import POST_TYPES, parse_file, post_or_file_response
 from blogapi.paging import Cursor, ListQuery, Page
 from blogapi.posts import idempotency, lists
 from blogapi.posts import storage as posts
@@ -25,12 +26,11 @@ from blogapi.posts.schemas import (
     PostSchema,
     PostSummarySchema,
 )
+from blogapi.search import index
+from blogapi.search import storage as search
 from blogapi.storage.database import Database
 from blogapi.storage.keys import WRITE_SCOPES
 from blogapi.storage.models import SCOPES
-from blogapi.wings.markdown.http import POST_TYPES, parse_file, post_or_file_response
-from blogapi.wings.search import index
-from blogapi.wings.search import storage as search
 
 A_SLUG = ": a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 CHANGED_POST = Answer(200, "The updated post.", PostSchema(), ("ETag",))

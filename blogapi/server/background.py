@@ -11,13 +11,13 @@ from typing import Any
 
 from blogapi.api.service import Service
 from blogapi.posts import due, history, idempotency, publication
+from blogapi.search import index
 from blogapi.storage.errors import Unavailable
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.sender import Sender
 from blogapi.wings.images import storage as images
 from blogapi.wings.owner import copies as owner_copies
 from blogapi.wings.proposals import storage as proposals
-from blogapi.wings.search import index
-from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.sender import Sender
 
 MINUTE, HOUR = 60, 3600  # seconds
 TIDY_SECONDS = 0.2  # interval between merges in the search index

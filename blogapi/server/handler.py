@@ -24,6 +24,7 @@ from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.unreader import SocketUnreader
 
 from blogapi import create_app
+from blogapi.api.cors import cors_headers
 from blogapi.api.errors import error_body, with_id
 from blogapi.api.operations import JSON
 from blogapi.api.request import INFO, READ_METHODS, RequestInfo
@@ -49,7 +50,6 @@ from blogapi.server.requests import (
 from blogapi.server.start import OTHER_WORKERS
 from blogapi.server.threads import EventLoop, SharedDatabase
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
-from blogapi.wings.cors import cors_headers
 
 MAX_CONNECTIONS = 1024  # above this, each new connection evicts one that is waiting for its client
 MAX_ACCEPT = 1 / 16  # share of the maximum accepted per turn of the loop; evicted connections are closed after it

@@ -16,7 +16,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION, Execute, upgrade_from
 
 SCHEMA = (Path(__file__).resolve().parent.parent / "schema.sql").read_text(encoding="utf-8")
-# Identifies the rules that split posts into words: the versions of the Unicode tables and of wings/search/words.py
+# Identifies the rules that split posts into words: the versions of the Unicode tables and of search/words.py
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 4"
 APPLICATION_ID = 0x626C6F67  # the same as in schema.sql
 STATEMENT_END = re.compile(r"\n\n|(?<=;)\n(?!END)")

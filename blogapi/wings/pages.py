@@ -13,7 +13,7 @@ from blogapi.api.access import for_strangers
 from blogapi.api.request import request
 from blogapi.api.responses import json_response, tagged_response
 from blogapi.documents import hash_of
-from blogapi.wings.search import index
+from blogapi.search import index
 
 # Allows only files from this service. Swagger UI needs data: URLs for its icons.
 POLICY = (

@@ -7,7 +7,7 @@ import pytest
 
 from blogapi import create_app
 from blogapi.documents import INPUT_FIELDS
-from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, Event
+from blogapi.webhooks.storage import DEFAULT_EVENTS, Event
 from tests.service import add_key
 
 EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"

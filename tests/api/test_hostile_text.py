@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.markdown.html import markdown_of
 from blogapi.posts.slugs import slug_of
-from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.html import markdown_of
 from tests.owner.pages import enter, send, view
 from tests.service import slowness
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from ruamel.yaml import YAML, SafeConstructor
 
-from blogapi.wings.markdown.files import BY_LOWER_CASE
+from blogapi.markdown.files import BY_LOWER_CASE
 from tests.blogs import SAMPLES
 from tests.cli.conftest import stored
 

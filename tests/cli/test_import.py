@@ -16,11 +16,11 @@ from blogapi import cli
 from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
 from blogapi.storage.models import Author
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.storage import Event
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.transfer import importer
 from blogapi.wings.transfer.items import Item
-from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.storage import Event
 from tests.cli.conftest import many, stored
 from tests.databases import busy, execute
 from tests.invariants import sound_posts

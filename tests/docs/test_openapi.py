@@ -13,10 +13,10 @@ from blogapi.documents import FIELDS, ID, MAX_SLUG, SET_BY_SERVICE, SLUG
 from blogapi.posts.schemas import PostSchema
 from blogapi.storage.keys import PERMISSIONS, may
 from blogapi.storage.models import PUBLISHED_ONLY, SCOPES
+from blogapi.webhooks.storage import EVENTS, Event
+from blogapi.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from blogapi.wings.docs.openapi import AGENTS, SHAPES
 from blogapi.wings.tags.views import TagSchema
-from blogapi.wings.webhooks.storage import EVENTS, Event
-from blogapi.wings.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.api.fixtures import with_key
 from tests.service import CHECKOUT
 

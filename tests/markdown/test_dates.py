@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from blogapi.wings.markdown.dates import MAX_CHARACTERS, looks_like_date, rfc3339_of
+from blogapi.markdown.dates import MAX_CHARACTERS, looks_like_date, rfc3339_of
 
 READ = {
     "2024-03-05": "2024-03-05T00:00:00Z",

@@ -4,8 +4,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.wings.markdown.files import ReadOptions, block, parse, read_block, render
-from blogapi.wings.markdown.programs import OURS
+from blogapi.markdown.files import ReadOptions, block, parse, read_block, render
+from blogapi.markdown.programs import OURS
 from tests.cases import cases
 from tests.markdown.texts import FIELDS, NAMES, VALUES, front
 

@@ -3,10 +3,10 @@
 import pytest
 
 from blogapi.config import zone_named
+from blogapi.markdown.files import render
+from blogapi.markdown.http import NO_BREAK
 from blogapi.posts import publication
 from blogapi.storage.models import Post
-from blogapi.wings.markdown.files import render
-from blogapi.wings.markdown.http import NO_BREAK
 from tests.api.fixtures import NEW_STATUS, NOW
 from tests.cases import cases
 from tests.conftest import message

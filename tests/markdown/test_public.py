@@ -1,7 +1,7 @@
 """What hides a post: the words of many programs, and names that say so."""
 
-from blogapi.wings.markdown.front_matter import read_toml, read_yaml
-from blogapi.wings.markdown.public import Inherited, hides, why_hidden, without_passwords
+from blogapi.markdown.front_matter import read_toml, read_yaml
+from blogapi.markdown.public import Inherited, hides, why_hidden, without_passwords
 
 NOW = "2026-11-20T12:00:00Z"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.wings.markdown.files import FIELD_NAMES, ReadOptions, parse
-from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.markdown.files import FIELD_NAMES, ReadOptions, parse
+from blogapi.markdown.front_matter import MarkdownError
 from tests.cases import cases
 from tests.markdown.texts import front
 

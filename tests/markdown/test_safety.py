@@ -5,7 +5,7 @@ import re
 from markdown_it import MarkdownIt
 from turbohtml import parse_fragment
 
-from blogapi.wings.markdown.html import markdown_of, safe_markdown_of
+from blogapi.markdown.html import markdown_of, safe_markdown_of
 
 LINK = "[x](javascript:1)"
 BREAKS = "a&#10;&#10;", "a&#13;&#13;"

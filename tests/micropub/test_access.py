@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
+from blogapi.api.forms import READ_BYTES
 from blogapi.config import zone_named
-from blogapi.wings.forms import READ_BYTES
 from blogapi.wings.images.storage import Image
 from tests.api.fixtures import LATER, with_key
 from tests.cases import cases

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from blogapi.storage.models import DraftCopy, Post, Revision
+from blogapi.webhooks.storage import Event
 from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.copies import Copy, Sent
-from blogapi.wings.webhooks.storage import Event
 from tests.cases import cases
 from tests.databases import execute
 from tests.owner.pages import FULL, Page, follow, put_copy, send, shown, view

@@ -4,7 +4,7 @@ import pytest
 
 from blogapi.storage import keys
 from blogapi.storage.models import ApiKey, Webhook
-from blogapi.wings.webhooks import storage as webhooks
+from blogapi.webhooks import storage as webhooks
 from tests.cases import cases
 from tests.owner.pages import follow, pages, send, view
 from tests.service import add_key

@@ -4,8 +4,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from blogapi.webhooks import storage as webhooks
 from blogapi.wings.owner.posts import COUNTS, counts
-from blogapi.wings.webhooks import storage as webhooks
 from tests.cases import cases
 from tests.owner.pages import SECTIONS, pages, view
 from tests.service import add_key

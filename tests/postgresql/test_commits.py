@@ -9,7 +9,7 @@ from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Placeholder
 from blogapi.storage.errors import NotUnique, Rejected, Unavailable
 from blogapi.storage.models import Author, Post, PostTag
-from blogapi.wings.webhooks import storage as webhooks
+from blogapi.webhooks import storage as webhooks
 from tests.storage.fixtures import locked, write_together
 
 pytestmark = pytest.mark.slow

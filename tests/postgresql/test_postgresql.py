@@ -17,6 +17,7 @@ from blogapi.engines import engine_for
 from blogapi.paging import PAGE_BYTES, ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
+from blogapi.search import storage as search
 from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
@@ -24,7 +25,6 @@ from blogapi.storage.models import Author, BaseModel, Post
 from blogapi.storage.upgrades import VERSION
 from blogapi.wings.history import revisions
 from blogapi.wings.proposals import storage as proposals
-from blogapi.wings.search import storage as search
 from tests.cases import cases
 from tests.service import eventually, free_port
 

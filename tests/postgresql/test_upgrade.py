@@ -5,11 +5,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from blogapi.copy import copy
 from blogapi.engines import engine_for
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION
-from blogapi.wings.copy import copy
 from tests.databases import execute, opened
 from tests.service import add_key
 from tests.storage.releases import (

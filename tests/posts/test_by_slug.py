@@ -4,7 +4,7 @@ import pytest
 
 from blogapi.posts import publication
 from blogapi.storage.models import Post
-from blogapi.wings.webhooks.storage import Event
+from blogapi.webhooks.storage import Event
 from tests.api.fixtures import LATER, NOW
 from tests.cases import cases
 from tests.conftest import message

@@ -6,7 +6,7 @@ from peewee import SQL
 from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Author, Post, PostTag, Revision
-from blogapi.wings.webhooks.storage import EVENTS, Event
+from blogapi.webhooks.storage import EVENTS, Event
 
 
 @pytest.fixture

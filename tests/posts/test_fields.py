@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from blogapi.documents import EXAMPLE, FIELDS, INPUT_FIELDS, OPTIONAL, SHORT_TEXTS
+from blogapi.markdown.fields import FIELD_NAMES, IGNORED
+from blogapi.markdown.programs import WRITTEN
 from blogapi.posts.schemas import PostChangeSchema, PostInputSchema, PostSchema
-from blogapi.wings.markdown.fields import FIELD_NAMES, IGNORED
-from blogapi.wings.markdown.programs import WRITTEN
 from blogapi.wings.owner.fields import FORM_FIELDS, LABELS
 from tests.blogs import read, write_files
 from tests.conftest import message

@@ -6,7 +6,7 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.documents import STATUSES
-from blogapi.wings.search import storage as search
+from blogapi.search import storage as search
 from tests.api.fixtures import in_pages, walk
 from tests.cases import cases
 from tests.conftest import NOON, message

@@ -8,11 +8,11 @@ from peewee import SQL
 from blogapi.clock import rfc3339
 from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
+from blogapi.search import index
+from blogapi.search import storage as search
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Author, Post
 from blogapi.storage.setup import REBUILD
-from blogapi.wings.search import index
-from blogapi.wings.search import storage as search
 from blogapi.wings.tags import storage as tags
 from tests.conftest import message
 from tests.databases import execute

@@ -8,10 +8,10 @@ import pytest
 from peewee import SQL
 
 from blogapi.paging import ListQuery
+from blogapi.search import index
+from blogapi.search import storage as search
 from blogapi.server.threads import SharedDatabase
 from blogapi.storage.engine import Loop
-from blogapi.wings.search import index
-from blogapi.wings.search import storage as search
 from tests.cases import cases
 
 

@@ -12,9 +12,9 @@ from blogapi import create_app, documents
 from blogapi.config import Config
 from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
+from blogapi.search import storage as search
+from blogapi.search.words import BETWEEN, DIACRITICS, LONG_RUN, START, of_post, phrases, split
 from blogapi.storage.models import Author
-from blogapi.wings.search import storage as search
-from blogapi.wings.search.words import BETWEEN, DIACRITICS, LONG_RUN, START, of_post, phrases, split
 from tests.cases import cases
 
 

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from blogapi.cli import command_line
+from blogapi.copy import backup
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import Sqlite
-from blogapi.wings.copy import backup
 from tests.databases import execute, opened
 from tests.invariants import sound_posts
 

@@ -4,13 +4,13 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
+from blogapi.copy import backup, copy
 from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Author
-from blogapi.wings.copy import backup, copy
-from blogapi.wings.webhooks import storage as webhooks
+from blogapi.webhooks import storage as webhooks
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts
 from tests.postgresql.programs import PROGRAMS

@@ -12,10 +12,10 @@ import blogapi
 from blogapi.paging import ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
+from blogapi.search import storage as search
 from blogapi.storage import models
 from blogapi.storage.errors import DoesNotExist, Unavailable
 from blogapi.storage.models import ApiKey, Author, BaseModel, Post, PostTag
-from blogapi.wings.search import storage as search
 from tests.databases import opened
 
 LARGE = "fog " * 100_000

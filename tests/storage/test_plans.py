@@ -4,10 +4,10 @@ from blogapi.documents import STATUSES
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.slugs import HOLDER
-from blogapi.wings.search import storage as search
-from blogapi.wings.webhooks import sender
-from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.storage import Delivery
+from blogapi.search import storage as search
+from blogapi.webhooks import sender
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.storage import Delivery
 from tests.cases import cases
 
 EACH = [None, *STATUSES]

@@ -11,12 +11,12 @@ from itertools import count
 import psycopg
 import pytest
 
+from blogapi.copy import backup, copy
 from blogapi.engines import engine_for
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import SqliteContents
 from blogapi.storage.upgrades import VERSION
-from blogapi.wings.copy import backup, copy
 from tests import make_sample
 from tests.databases import execute, opened
 from tests.invariants import sound_posts

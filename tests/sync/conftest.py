@@ -8,9 +8,8 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from blogapi import cli
+from blogapi import cli, copy
 from blogapi.engines import engine_for
-from blogapi.wings import copy
 from tests.blogs import write_files
 from tests.service import BIN, Server
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from blogapi.documents import EXAMPLE, OPTIONAL, SHORT_TEXTS
-from blogapi.wings.markdown.files import parse
+from blogapi.markdown.files import parse
 from tests.blogs import SAMPLES, write_files
 from tests.cases import cases
 from tests.sync.conftest import (

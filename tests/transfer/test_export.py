@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from blogapi.wings.markdown.files import render
+from blogapi.markdown.files import render
 from blogapi.wings.transfer.export import export
 from tests.blogs import run_without_rights
 from tests.images.pictures import png

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from blogapi.config import zone_named
-from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.html import markdown_of, paragraphs
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.markdown.html import markdown_of, paragraphs
 from blogapi.wings.transfer.items import Failure, Item
 from tests.blogs import SAMPLES, read, slugs_in
 from tests.cases import cases

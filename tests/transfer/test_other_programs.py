@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from blogapi.wings.markdown.html import markdown_of, safe_markdown_of
+from blogapi.markdown.html import markdown_of, safe_markdown_of
 from tests.blogs import open_sources, read
 from tests.cases import cases
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from blogapi import bounded
-from blogapi.wings.markdown import files, front_matter, headers, html
+from blogapi.markdown import files, front_matter, headers, html
 from blogapi.wings.transfer import content, wordpress
 
 ONLY_HERE = ["[", "[[", "](", "[a](", "<a ", "</", "{{", "import a ", "[a b=", "."]

@@ -6,8 +6,8 @@ from datetime import UTC
 
 import pytest
 
-from blogapi.wings.markdown.files import render
-from blogapi.wings.markdown.programs import ANY
+from blogapi.markdown.files import render
+from blogapi.markdown.programs import ANY
 from blogapi.wings.transfer.sites import Site, bound_of, site_of
 from tests.blogs import open_sources, read, run_without_rights, write_files
 
@@ -71,7 +71,7 @@ def test_a_configuration_that_may_not_be_read_is_named_and_the_posts_are_read(tm
 PARSERS = """
 import sys
 from pathlib import Path
-from blogapi.wings.markdown.files import MarkdownError, parse
+from blogapi.markdown.files import MarkdownError, parse
 from blogapi.wings.transfer import folder as data, platforms, wordpress
 from blogapi.wings.transfer.sources import Sources
 

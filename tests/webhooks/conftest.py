@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from blogapi.wings.webhooks import endpoint
+from blogapi.webhooks import endpoint
 from tests.receiver import Receiver, make_certificate
 
 

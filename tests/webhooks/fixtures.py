@@ -8,7 +8,7 @@ import pytest
 from blogapi.api.service import EXTENSION
 from blogapi.config import Config
 from blogapi.server.background import Background
-from blogapi.wings.webhooks import storage as webhooks
+from blogapi.webhooks import storage as webhooks
 from tests.receiver import Receiver
 
 

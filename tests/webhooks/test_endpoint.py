@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from blogapi.wings.webhooks.endpoint import RECEIVED_BYTES, AddressError, AttemptResult, Endpoint, addresses_of
+from blogapi.webhooks.endpoint import RECEIVED_BYTES, AddressError, AttemptResult, Endpoint, addresses_of
 from tests.cases import cases
 from tests.service import free_port
 

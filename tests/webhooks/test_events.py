@@ -4,8 +4,8 @@ import pytest
 
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Author
+from blogapi.webhooks.storage import Delivery, Event
 from blogapi.wings.tags import storage as tags
-from blogapi.wings.webhooks.storage import Delivery, Event
 from tests.api.fixtures import LATER, NOW, WEBHOOK
 from tests.conftest import NOON
 

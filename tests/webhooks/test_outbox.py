@@ -7,8 +7,8 @@ from peewee import SQL
 
 from blogapi.server.background import FAULT_SECONDS
 from blogapi.storage.models import Idempotency, Webhook
-from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.storage import Delivery, Event
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.storage import Delivery, Event
 from tests.conftest import NOON
 from tests.storage.fixtures import locked
 

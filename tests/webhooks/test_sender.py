@@ -9,10 +9,10 @@ import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from blogapi.wings.webhooks import sender as sender_module
-from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.sender import RETRIES
-from blogapi.wings.webhooks.storage import Delivery, Event
+from blogapi.webhooks import sender as sender_module
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.sender import RETRIES
+from blogapi.webhooks.storage import Delivery, Event
 from tests.conftest import NOON
 
 

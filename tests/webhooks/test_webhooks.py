@@ -9,7 +9,7 @@ import pytest
 from blogapi.posts.schemas import PostSchema
 from blogapi.storage.engine import Loop
 from blogapi.storage.models import Webhook
-from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, Delivery, Event
+from blogapi.webhooks.storage import DEFAULT_EVENTS, EVENTS, Delivery, Event
 from tests.api.fixtures import NOW, URL
 from tests.api.fixtures import WEBHOOK as SHOWN
 from tests.cases import cases

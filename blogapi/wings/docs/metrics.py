@@ -18,10 +18,10 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from blogapi.api.service import BUCKETS, Service
+from blogapi.search.index import indexed_percent
 from blogapi.storage.models import Backup
+from blogapi.webhooks import storage as webhooks
 from blogapi.wings.images.storage import total_bytes
-from blogapi.wings.search.index import indexed_percent
-from blogapi.wings.webhooks import storage as webhooks
 
 PAUSE_SECONDS = 0.001  # not 0, because gevent does not poll the sockets during sleep(0)
 SIZES = {

@@ -18,10 +18,10 @@ from werkzeug.routing import Rule
 from blogapi.api.operations import MARKDOWN, Operation
 from blogapi.api.schemas import Names, StrictSchema
 from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, SET_BY_SERVICE, STATUSES
+from blogapi.markdown.files import render
 from blogapi.storage.keys import may
 from blogapi.storage.models import SCOPES
-from blogapi.wings.markdown.files import render
-from blogapi.wings.webhooks.storage import EVENTS
+from blogapi.webhooks.storage import EVENTS
 
 # The operations that an agent needs to write drafts and propose changes. More tools would confuse the agent.
 AGENTS = {"list_posts", "get_post", "get_post_by_slug", "create_post", "change_post", "delete_post", "list_tags"}

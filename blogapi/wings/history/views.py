@@ -15,13 +15,13 @@ from blogapi.api.responses import POSTS_PATH, list_response, no_content, post_re
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, parse_id, parsed_by
 from blogapi.api.views import Views
 from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, ID, WITHOUT_CONTENT, dump
+from blogapi.markdown.http import POST_TYPES, post_or_file_response
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import MOMENT, PostSchema, parse_second
 from blogapi.posts.views import CHANGED_POST, LIST_HEADERS
 from blogapi.storage.errors import DoesNotExist, PostDoesNotExist, Unavailable
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.history import revisions
-from blogapi.wings.markdown.http import POST_TYPES, post_or_file_response
 
 KEPT_EXAMPLE = {"by": "laptop", "post": EXAMPLE_WITHOUT_CONTENT}
 REVISION = parsed_by(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")

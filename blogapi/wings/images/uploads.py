@@ -14,11 +14,11 @@ from multipart import MultipartSegment
 from werkzeug import exceptions
 from werkzeug.exceptions import BadRequest
 
+from blogapi.api.forms import FORM, Form, Receive, pieces
 from blogapi.api.request import Request, Unsupported
 from blogapi.api.schemas import MAX_SHOWN_NAME
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, Unavailable
-from blogapi.wings.forms import FORM, Form, Receive, pieces
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import StoredImage

@@ -9,13 +9,13 @@ from marshmallow import ValidationError
 
 from blogapi.api.schemas import URL
 from blogapi.documents import MAX_CONTENT, MAX_TITLE, MAX_URL
+from blogapi.markdown.files import heading
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.markdown.html import NOT_IN_ADDRESS, image_of, safe_markdown_of
 from blogapi.posts.publication import FUTURE
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
 from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
-from blogapi.wings.markdown.files import heading
-from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, safe_markdown_of
 from blogapi.wings.micropub.message import Submission, without_empty
 
 # The field for every property that has a single value

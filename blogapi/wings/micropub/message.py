@@ -12,12 +12,12 @@ from multipart import MultipartSegment
 from werkzeug.exceptions import BadRequest, Forbidden
 
 from blogapi.api.access import key_required, rate_limited, why_forbidden
+from blogapi.api.forms import FORM, Receive, text_of
 from blogapi.api.operations import JSON
 from blogapi.api.request import LIST_INDEX, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
 from blogapi.posts import due
 from blogapi.storage.keys import WRITE_SCOPES, KnownKey
 from blogapi.storage.models import SCOPES
-from blogapi.wings.forms import FORM, Receive, text_of
 from blogapi.wings.images.uploads import FileForm, Upload
 
 URLENCODED = "application/x-www-form-urlencoded"

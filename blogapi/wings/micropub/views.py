@@ -14,21 +14,21 @@ from blogapi.api.access import SelfGuarded, for_strangers
 from blogapi.api.operations import JSON
 from blogapi.api.request import Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
+from blogapi.markdown.dates import rfc3339_of
 from blogapi.posts import idempotency, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
 from blogapi.posts.storage import Fields, PostRef, StoredPost
+from blogapi.search import index
 from blogapi.storage.engine import Transaction
 from blogapi.storage.keys import READ_SCOPES
 from blogapi.storage.models import Author
 from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
-from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.micropub import entry
 from blogapi.wings.micropub.message import Submission, authorize, read, read_form
 from blogapi.wings.micropub.queries import MEDIA, MICROPUB, QUERIES, public, ref_of, uploaded, url_of
 from blogapi.wings.pages import POLICY
-from blogapi.wings.search import index
 
 OTHER_METHODS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
 ACTIONS = ("update", "delete", "undelete")

@@ -13,13 +13,13 @@ from marshmallow import ValidationError
 
 from blogapi import documents
 from blogapi.api.request import request
+from blogapi.markdown.files import block, read_block
+from blogapi.markdown.front_matter import MarkdownError
 from blogapi.posts.schemas import PostInputSchema
 from blogapi.posts.storage import Fields
-from blogapi.wings.markdown.files import block, read_block
-from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.search import index
 from blogapi.wings.owner.frame import local_time
 from blogapi.wings.proposals.storage import conflicts
-from blogapi.wings.search import index
 
 FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # The form has no former slugs.
 LABELS = {name: field.label or name.replace("_", " ").capitalize() for name, field in documents.FIELDS.items()}

@@ -15,16 +15,16 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException
 
 from blogapi.api.access import is_for_strangers
+from blogapi.api.forms import FORM, Form
 from blogapi.api.request import MAX_BODY_BYTES, MAX_BODY_FIELDS, READ_METHODS, check_content_type, request
 from blogapi.api.responses import redirect
 from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE
+from blogapi.markdown.dates import rfc3339_of
 from blogapi.posts import due
 from blogapi.storage.errors import BadKeyName, Rejected, Unavailable
 from blogapi.storage.keys import digest_of
-from blogapi.wings.forms import FORM, Form
 from blogapi.wings.images.uploads import FileForm
-from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.owner import sessions
 from blogapi.wings.tags import storage as tags
 

@@ -10,12 +10,12 @@ from werkzeug.exceptions import BadRequest
 
 from blogapi.api.request import request
 from blogapi.api.schemas import parameters, parsed_by
+from blogapi.markdown.html import image_of
 from blogapi.posts import storage as posts
 from blogapi.wings.history import revisions
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
 from blogapi.wings.images.views import delete_unused, parse_image_cursor
-from blogapi.wings.markdown.html import image_of
 from blogapi.wings.owner.frame import UPLOAD, asked, done, shows_errors
 from blogapi.wings.owner.posts import title_by
 

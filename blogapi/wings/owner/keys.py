@@ -16,9 +16,9 @@ from blogapi.storage import keys
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotUnique, Rejected
 from blogapi.storage.models import SCOPES, ApiKey, Idempotency, Webhook
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
 from blogapi.wings.owner.frame import done, shows_errors
-from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
 
 KEYS_PER_PAGE = 100
 SHOWN_DELIVERIES = 10  # deliveries shown for each webhook

@@ -10,7 +10,7 @@ from werkzeug.exceptions import NotFound
 from blogapi.api.access import SelfGuarded, for_strangers
 from blogapi.api.request import READ_METHODS, request
 from blogapi.api.responses import redirect
-from blogapi.wings.markdown.files import block
+from blogapi.markdown.files import block
 from blogapi.wings.owner import frame, images, keys, posts, preview, sessions, tags, writing
 from blogapi.wings.owner.fields import LABELS, MORE_FIELDS, marked
 from blogapi.wings.owner.frame import address, done, sent_digest, set_cookie

@@ -12,11 +12,11 @@ from blogapi import documents
 from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.documents import etag_of
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.markdown.html import safe_markdown_of
 from blogapi.posts import storage as posts
 from blogapi.posts.slugs import find_free, slug_of
 from blogapi.storage.errors import DoesNotExist
-from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.html import safe_markdown_of
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import ASIDE, OPEN, SAVED, UNTOUCHED, Copy, Sent
 from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load

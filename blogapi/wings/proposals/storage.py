@@ -19,7 +19,7 @@ from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
-from blogapi.wings.webhooks import storage as webhooks
+from blogapi.webhooks import storage as webhooks
 
 # Maximum number of proposals for one post and for all posts (including those in the trash), and maximum total size
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000

@@ -8,9 +8,9 @@ from enum import Enum, auto
 from itertools import chain
 
 from blogapi.clock import rfc3339
+from blogapi.markdown.files import render
 from blogapi.posts.publication import as_put
 from blogapi.storage.errors import Rejected
-from blogapi.wings.markdown.files import render
 from blogapi.wings.sync.client import Conflict, Post, Remote, RemoteError, fingerprint, images_in
 from blogapi.wings.sync.edit import MAX_DIFF_LINES
 from blogapi.wings.sync.folder import CHANGING, Result, WorkingFolder, failed, slug_in

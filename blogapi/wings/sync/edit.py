@@ -6,9 +6,9 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from blogapi.documents import INPUT_FIELDS, STAYING
-from blogapi.wings.markdown.files import MarkdownFile, block, render
-from blogapi.wings.markdown.front_matter import split
-from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
+from blogapi.markdown.files import MarkdownFile, block, render
+from blogapi.markdown.front_matter import split
+from blogapi.markdown.programs import NAMES_OF_FIELDS
 
 MAX_DIFF_LINES = 5000  # maximum number of lines in both versions together, because comparing them takes quadratic time
 QUOTED_YAML = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+')"""

@@ -16,7 +16,7 @@ from pathspec import GitIgnoreSpec
 
 from blogapi.clock import rfc3339
 from blogapi.documents import is_slug
-from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.markdown.front_matter import MarkdownError
 from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError
 from blogapi.wings.sync.state import FILE_FIELDS, POST_FIELDS, STATE, Entry, SyncState, synced_folder
 from blogapi.wings.transfer.folder import Folder, reason_of

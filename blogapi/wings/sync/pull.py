@@ -11,8 +11,8 @@ from urllib.parse import quote
 from marshmallow import ValidationError
 
 from blogapi.documents import each_text
-from blogapi.wings.markdown.files import render
-from blogapi.wings.markdown.front_matter import MarkdownError, split
+from blogapi.markdown.files import render
+from blogapi.markdown.front_matter import MarkdownError, split
 from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError, images_in
 from blogapi.wings.sync.compare import Action, Comparison
 from blogapi.wings.sync.edit import with_content, with_fields

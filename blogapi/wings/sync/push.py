@@ -9,8 +9,8 @@ from secrets import token_hex
 from typing import Any
 
 from blogapi.documents import dump, each_text
+from blogapi.markdown.front_matter import shown
 from blogapi.wings.images.formats import MAX_IMAGE_BYTES
-from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError
 from blogapi.wings.sync.compare import Action, Comparison
 from blogapi.wings.sync.folder import Result

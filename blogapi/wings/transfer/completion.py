@@ -8,13 +8,11 @@ from typing import Any
 
 from blogapi.api.schemas import URL
 from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS, STATUSES, is_slug
-from blogapi.posts.params import ParamsError, check_params, is_name
-from blogapi.text import VISIBLE, fold
-from blogapi.wings.markdown.dates import looks_like_date
-from blogapi.wings.markdown.fields import EPOCH
-from blogapi.wings.markdown.front_matter import shortened
-from blogapi.wings.markdown.programs import OURS
-from blogapi.wings.markdown.public import (
+from blogapi.markdown.dates import looks_like_date
+from blogapi.markdown.fields import EPOCH
+from blogapi.markdown.front_matter import shortened
+from blogapi.markdown.programs import OURS
+from blogapi.markdown.public import (
     OFF,
     PLAIN_DRAFTS,
     Inherited,
@@ -22,6 +20,8 @@ from blogapi.wings.markdown.public import (
     why_hidden,
     without_passwords,
 )
+from blogapi.posts.params import ParamsError, check_params, is_name
+from blogapi.text import VISIBLE, fold
 from blogapi.wings.transfer.items import Item, Note
 
 

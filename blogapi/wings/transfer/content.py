@@ -13,8 +13,8 @@ from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 
 from blogapi.documents import FIELDS, MAX_CONTENT
+from blogapi.markdown.html import ENCODED
 from blogapi.text import CONTROL, CONTROL_OR_BREAK
-from blogapi.wings.markdown.html import ENCODED
 from blogapi.wings.transfer.items import Note
 
 TEXTS = (*(name for name, field in FIELDS.items() if field.kind == "text"), "html", "params")

@@ -12,8 +12,8 @@ from warnings import catch_warnings, simplefilter
 
 from pathspec import GitIgnoreSpec
 
-from blogapi.wings.markdown.programs import ANY, NO_MATCH
-from blogapi.wings.markdown.public import Inherited
+from blogapi.markdown.programs import ANY, NO_MATCH
+from blogapi.markdown.public import Inherited
 from blogapi.wings.transfer.folder import DataError, read_data, read_text
 from blogapi.wings.transfer.sites import CONFIG_FILES, files_in, folders_up_to, mappings, roots_of
 

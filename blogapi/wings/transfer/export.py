@@ -11,11 +11,11 @@ from stat import S_ISREG
 from typing import Any
 
 from blogapi.documents import is_slug
+from blogapi.markdown.files import MAX_FILE_BYTES, parse, render
+from blogapi.markdown.front_matter import MarkdownError
 from blogapi.storage.engine import Reader
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.storage import StoredImage
-from blogapi.wings.markdown.files import MAX_FILE_BYTES, parse, render
-from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FILE, IMAGE_FOLDER
 

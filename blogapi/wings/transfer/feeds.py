@@ -12,9 +12,9 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser, iterparse
 
 from blogapi.documents import is_slug
-from blogapi.wings.markdown.dates import rfc3339_or_empty
-from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.html import text_of
+from blogapi.markdown.dates import rfc3339_or_empty
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.markdown.html import text_of
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # maximum size of an item, which is held in memory as a whole

@@ -14,6 +14,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import parse_url
 
 from blogapi.documents import MAX_URL, each_text
+from blogapi.webhooks import endpoint
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import MAX_IMAGE_BYTES
 from blogapi.wings.images.storage import PART_BYTES
@@ -22,7 +23,6 @@ from blogapi.wings.transfer.folder import reason_of
 from blogapi.wings.transfer.images import IMAGE_ERRORS, IN_PARAMS, ImageStore, LocalImages
 from blogapi.wings.transfer.importer import Checked, checked
 from blogapi.wings.transfer.items import Item
-from blogapi.wings.webhooks import endpoint
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from zipfile import BadZipFile, ZipFile
 import yaml
 
 from blogapi.bounded import YamlLoader, check_json, check_toml, yaml_events
-from blogapi.wings.markdown.files import MAX_FILE_BYTES
-from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.markdown.files import MAX_FILE_BYTES
+from blogapi.markdown.front_matter import MarkdownError
 
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
 

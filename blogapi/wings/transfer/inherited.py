@@ -7,9 +7,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, shown, split
-from blogapi.wings.markdown.programs import ANY, SCRIPTS
-from blogapi.wings.markdown.public import Inherited
+from blogapi.markdown.front_matter import MarkdownError, read_toml, read_yaml, shown, split
+from blogapi.markdown.programs import ANY, SCRIPTS
+from blogapi.markdown.public import Inherited
 from blogapi.wings.transfer.exclusions import EXCLUDING_FILES, Patterns, excluded_by
 from blogapi.wings.transfer.folder import DataError, read_data, read_text
 from blogapi.wings.transfer.sites import Site, collections_in, files_in, folders_up_to, mappings, names_in, roots_of

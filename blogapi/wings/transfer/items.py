@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS
-from blogapi.wings.markdown.files import MarkdownFile
-from blogapi.wings.markdown.front_matter import MarkdownError, shown
+from blogapi.markdown.files import MarkdownFile
+from blogapi.markdown.front_matter import MarkdownError, shown
 
 # The first line to which a note applies, if known, and the names of the values, if any
 NoteDetails = int | tuple[int | None, str] | None

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from blogapi.documents import MAX_FORMER_SLUGS, is_slug
+from blogapi.markdown.dates import datetime_of, rfc3339_or_empty
+from blogapi.markdown.front_matter import shown
+from blogapi.markdown.programs import ALIAS_NAMES, PERMALINK_NAMES, STYLES, Program
 from blogapi.posts.slugs import slug_of
 from blogapi.text import VISIBLE
-from blogapi.wings.markdown.dates import datetime_of, rfc3339_or_empty
-from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.markdown.programs import ALIAS_NAMES, PERMALINK_NAMES, STYLES, Program
 from blogapi.wings.transfer.items import Failure, Item, Note
 
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)

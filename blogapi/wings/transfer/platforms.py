@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from turbohtml import Element, parse
 
 from blogapi.clock import rfc3339
+from blogapi.markdown.dates import rfc3339_or_empty
+from blogapi.markdown.files import MAX_FILE_BYTES
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.markdown.html import check_size
 from blogapi.posts.slugs import slug_of
-from blogapi.wings.markdown.dates import rfc3339_or_empty
-from blogapi.wings.markdown.files import MAX_FILE_BYTES
-from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.html import check_size
 from blogapi.wings.transfer.feeds import read_json_feed
 from blogapi.wings.transfer.folder import load_json, open_below, real_folders
 from blogapi.wings.transfer.items import ExportedPost, LeftOut

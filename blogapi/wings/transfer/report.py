@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote
 
 import click
 
+from blogapi.markdown.front_matter import shown
 from blogapi.text import counted
-from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.importer import Checked, ImportResult
 from blogapi.wings.transfer.items import Item, Note
 from blogapi.wings.transfer.sources import Sources

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from blogapi.config import zone_named
-from blogapi.wings.markdown.dates import datetime_of
-from blogapi.wings.markdown.files import MarkdownFile
-from blogapi.wings.markdown.programs import ANY, PROGRAMS, STYLES, Program
+from blogapi.markdown.dates import datetime_of
+from blogapi.markdown.files import MarkdownFile
+from blogapi.markdown.programs import ANY, PROGRAMS, STYLES, Program
 from blogapi.wings.transfer.folder import DataError, exists, read_data, read_text, real_folders
 from blogapi.wings.transfer.names import NO_DATE
 

@@ -15,10 +15,10 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from blogapi.clock import rfc3339
-from blogapi.wings.markdown.files import MAX_FILE_BYTES, MarkdownFile, ReadOptions, parse
-from blogapi.wings.markdown.front_matter import MarkdownError, shown
-from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.markdown.programs import HUGO_CONFIGS, OURS, SCRIPTS
+from blogapi.markdown.files import MAX_FILE_BYTES, MarkdownFile, ReadOptions, parse
+from blogapi.markdown.front_matter import MarkdownError, shown
+from blogapi.markdown.html import markdown_of
+from blogapi.markdown.programs import HUGO_CONFIGS, OURS, SCRIPTS
 from blogapi.wings.transfer import feeds, names
 from blogapi.wings.transfer.completion import complete, hide_unless_public, note_dates, set_status_aside
 from blogapi.wings.transfer.content import without_controls

@@ -10,10 +10,10 @@ from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 from blogapi.documents import is_slug
-from blogapi.wings.markdown.dates import rfc3339_or_empty
-from blogapi.wings.markdown.fields import STATUS_WORDS
-from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.html import paragraphs, text_of
+from blogapi.markdown.dates import rfc3339_or_empty
+from blogapi.markdown.fields import STATUS_WORDS
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.markdown.html import paragraphs, text_of
 from blogapi.wings.transfer.feeds import child_text, elements
 from blogapi.wings.transfer.folder import load_json
 from blogapi.wings.transfer.items import ExportedPost, LeftOut

@@ -9,13 +9,13 @@ from functools import partial
 
 import pytest
 
+from blogapi.copy import tables
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
 from blogapi.storage.setup import APPLICATION_ID
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.upgrades import VERSION
-from blogapi.wings.copy import tables
 from tests.databases import execute
 
 

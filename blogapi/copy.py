@@ -12,13 +12,13 @@ from typing import Any
 
 from peewee import SQL
 
+from blogapi.search import index
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Engine
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
 from blogapi.storage.setup import EMPTY, MISSING, SCHEMA, TABLE, Contents, SqliteContents, section
 from blogapi.storage.sqlite import Sqlite
-from blogapi.wings.search import index
 
 Progress = Callable[[Iterable, int], Iterable]  # receives rows and their number, and returns the rows
 # Tables that are not copied, because the target derives their rows from the other tables

@@ -15,8 +15,8 @@ from blogapi.api.service import Service
 from blogapi.clock import rfc3339
 from blogapi.storage.engine import AsBytes, Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.models import Webhook
-from blogapi.wings.webhooks.endpoint import AttemptResult, Endpoint
-from blogapi.wings.webhooks.storage import Delivery, Event
+from blogapi.webhooks.endpoint import AttemptResult, Endpoint
+from blogapi.webhooks.storage import Delivery, Event
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # in seconds

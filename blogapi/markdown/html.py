@@ -7,7 +7,7 @@ from secrets import token_hex
 from turbohtml import Comment, Element, Markdown, Node, Text, parse_fragment
 from turbohtml.clean import OnDisallowed, Policy, Sanitizer
 
-from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.markdown.front_matter import MarkdownError
 
 # Text that is never escaped: [gallery ids="1,2"], [/caption], [^1], URLs, and characters inside a_b, 3.4 and C:\d
 UNESCAPED = re.compile(

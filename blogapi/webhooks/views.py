@@ -17,9 +17,9 @@ from blogapi.api.schemas import InputSchema, StrictSchema, Time, choice, distinc
 from blogapi.api.service import Service
 from blogapi.api.views import Views
 from blogapi.documents import ID
-from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
-from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, KnownDelivery, KnownWebhook
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.endpoint import AddressError, addresses_of
+from blogapi.webhooks.storage import DEFAULT_EVENTS, EVENTS, KnownDelivery, KnownWebhook
 
 LOOKUP_SECONDS = 3
 DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # Responses leave out these values.

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from blogapi import documents
+from blogapi.search import words
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
-from blogapi.wings.search import words
 
 INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
 BATCH_SECONDS = 0.02  # after this time, a transaction of a rebuild does not begin another post

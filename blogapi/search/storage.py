@@ -9,12 +9,12 @@ from peewee import SQL, Select
 
 from blogapi.documents import STATUSES, dump
 from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
+from blogapi.search import words
+from blogapi.search.index import rebuild_position
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Compiled, Reader
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import MAX_ID
-from blogapi.wings.search import words
-from blogapi.wings.search.index import rebuild_position
 
 FIRST_READ = 200  # a search checks this many posts in the list's order before it reads all matches
 QUICK_READ = 500  # a quick search reads at most this many matches, whatever their status

@@ -5,8 +5,8 @@ import re
 from typing import Any
 
 from blogapi.bounded import OutOfBounds, check_json
-from blogapi.wings.markdown.dates import rfc3339_or_empty
-from blogapi.wings.markdown.front_matter import MAX_DEPTH, MAX_FRONT_MATTER_BYTES, MAX_VALUES, MarkdownError, Plain
+from blogapi.markdown.dates import rfc3339_or_empty
+from blogapi.markdown.front_matter import MAX_DEPTH, MAX_FRONT_MATTER_BYTES, MAX_VALUES, MarkdownError, Plain
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
 # a program's `header_form` -> pattern. The group `title` is text above the headers that is kept in the content.

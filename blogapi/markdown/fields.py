@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from blogapi.documents import FIELDS, STATUSES, Kind
-from blogapi.wings.markdown.dates import rfc3339_of
-from blogapi.wings.markdown.front_matter import MarkdownError, Plain, typed
-from blogapi.wings.markdown.programs import IMPORTED, NAMES_OF_FIELDS, OURS, Program
+from blogapi.markdown.dates import rfc3339_of
+from blogapi.markdown.front_matter import MarkdownError, Plain, typed
+from blogapi.markdown.programs import IMPORTED, NAMES_OF_FIELDS, OURS, Program
 
 TRUTH_VALUES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 TRUTH_NUMBERS = {"1": "true", "0": "false"}

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from blogapi.clock import rfc3339
 from blogapi.documents import MAX_PARAM_NAME
-from blogapi.wings.markdown.dates import looks_like_date, rfc3339_or_empty
-from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
+from blogapi.markdown.dates import looks_like_date, rfc3339_or_empty
+from blogapi.markdown.front_matter import shown
+from blogapi.markdown.programs import NAMES_OF_FIELDS
 
 EMPTY = {"", "null", "~"}
 ON = {"true", "yes", "on", "1", "y"}

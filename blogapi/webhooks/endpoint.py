@@ -30,7 +30,7 @@ from urllib3.util import Url, parse_url
 from urllib3.util.ssltransport import SSLTransport
 
 from blogapi.documents import dump
-from blogapi.wings.webhooks.storage import DISPATCH_BODY, EVENT_BODY
+from blogapi.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
 RECEIVED_BYTES = 64 * 1024  # limit on a receiver's response, including its headers and the TLS overhead
 REDIRECTS = (301, 302, 303, 307, 308)

@@ -13,8 +13,8 @@ from blogapi.api.operations import JSON, MARKDOWN
 from blogapi.api.request import Request
 from blogapi.api.responses import Pairs, post_response, tagged_response
 from blogapi.documents import etags
-from blogapi.wings.markdown.files import ReadOptions, parse, render
-from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.markdown.files import ReadOptions, parse, render
+from blogapi.markdown.front_matter import MarkdownError
 
 POST_TYPES = (JSON, MARKDOWN)  # the media types in which a post is available
 NO_BREAK = "body: has no line break: end even a single line with one; curl keeps them with --data-binary, not with -d"

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from blogapi.config import zone_named
 from blogapi.documents import ID
+from blogapi.markdown.fields import BY_LOWER_CASE, FIELD_NAMES, KNOWN, KNOWN_IN_REQUESTS, read_fields, renamed
+from blogapi.markdown.front_matter import MarkdownError, read_toml, read_yaml, shortened, split, typed
+from blogapi.markdown.headers import read_headers, read_json, split_headers
+from blogapi.markdown.programs import ANY, OURS, WRITTEN, Program, recognized_by, with_date_name
+from blogapi.markdown.public import hides
 from blogapi.text import CONTROL, VISIBLE
-from blogapi.wings.markdown.fields import BY_LOWER_CASE, FIELD_NAMES, KNOWN, KNOWN_IN_REQUESTS, read_fields, renamed
-from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, shortened, split, typed
-from blogapi.wings.markdown.headers import read_headers, read_json, split_headers
-from blogapi.wings.markdown.programs import ANY, OURS, WRITTEN, Program, recognized_by, with_date_name
-from blogapi.wings.markdown.public import hides
 
 MAX_FILE_BYTES = 4 * 1024 * 1024  # maximum size of an imported file; exported files are always smaller
 CACHED_CHARACTERS = 1024  # longer front matter is not cached
