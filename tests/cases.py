@@ -4,14 +4,18 @@ import inspect
 from functools import wraps
 
 
-def cases(names, values):
-    """Run a test for each value of a name, or each tuple of values of several names, with the same fixtures.
+def cases(names, *rows):
+    """Run a test for each row of a table with these names, or for each value of a single name, with the same fixtures.
 
-    It fails with the errors of all cases that fail.
-    The arguments are those of `pytest.mark.parametrize`, which is for cases that each need a database of their own.
+    It fails with the errors of all cases that fail. The rows, or values, can also be given as one iterable.
+    Use `pytest.mark.parametrize` for cases that each need a database of their own.
     """
-    names = (names,) if isinstance(names, str) else names
-    table = [dict(zip(names, value if len(names) > 1 else (value,), strict=True)) for value in values]
+    if isinstance(names, str):
+        (values,) = rows
+        names, rows = (names,), [(value,) for value in values]
+    elif not isinstance(rows[0], tuple):
+        (rows,) = rows
+    table = [dict(zip(names, row, strict=True)) for row in rows]
     assert table, names
 
     def decorate(test):

@@ -67,19 +67,17 @@ def test_every_route_needs_a_key_except_the_public_ones(app, stranger):
 @pytest.mark.both_engines
 @cases(
     ("header", "expected"),
-    [
-        ("", MISSING_KEY),
-        ("Bearer", EMPTY_KEY),
-        ("Bearer ", EMPTY_KEY),
-        ("Basic {key}", OTHER_SCHEME),
-        ("{key}", OTHER_SCHEME),
-        ("Bearer {key}x", TORN_KEY),
-        ('Bearer "{key}"', TORN_KEY),
-        ("Bearer {key},Bearer {key}", "Authorization: must contain one API key, and be sent once"),
-        ("Bearer {lower}", UNKNOWN_KEY),
-        ("Bearer blog_" + "a" * 43, UNKNOWN_KEY),
-        ("Bearer ü" + "a" * 43, TORN_KEY),
-    ],
+    ("", MISSING_KEY),
+    ("Bearer", EMPTY_KEY),
+    ("Bearer ", EMPTY_KEY),
+    ("Basic {key}", OTHER_SCHEME),
+    ("{key}", OTHER_SCHEME),
+    ("Bearer {key}x", TORN_KEY),
+    ('Bearer "{key}"', TORN_KEY),
+    ("Bearer {key},Bearer {key}", "Authorization: must contain one API key, and be sent once"),
+    ("Bearer {lower}", UNKNOWN_KEY),
+    ("Bearer blog_" + "a" * 43, UNKNOWN_KEY),
+    ("Bearer ü" + "a" * 43, TORN_KEY),
 )
 def test_a_missing_malformed_or_unknown_key_is_401(stranger, key, header, expected):
     answer = stranger.get("/v1/posts", headers={"Authorization": header.format(key=key, lower=key.lower())})
@@ -216,21 +214,19 @@ def test_a_range_is_ignored(stranger, client, post, wanted):
 
 @cases(
     ("path", "meant"),
-    [
-        ("/posts", "/v1/posts"),
-        ("/v1/post", "/v1/posts"),
-        ("/v1/posts/", "/v1/posts"),
-        ("/v1/Tag/a/b", "/v1/tags/a/b"),
-        ("/post/7", "/v1/posts/7"),
-        ("/v1/posts/7/", "/v1/posts/7"),
-        ("/v1/image", "/v1/images"),
-        ("/api/v1/posts", "/v1/posts"),
-        ("/v2/posts", "/v1/posts"),
-        ("/API/v1/tag/a", "/v1/tags/a"),
-        ("/v1/keys", "/v1/key"),
-        *((path, None) for path in ("/v1/nothing", "/v1/pots/x/y", "/v1", "/v1/", "/v1/web", "/v1/trash/a/b")),
-        ("/" + "posts" * 1000, None),
-    ],
+    ("/posts", "/v1/posts"),
+    ("/v1/post", "/v1/posts"),
+    ("/v1/posts/", "/v1/posts"),
+    ("/v1/Tag/a/b", "/v1/tags/a/b"),
+    ("/post/7", "/v1/posts/7"),
+    ("/v1/posts/7/", "/v1/posts/7"),
+    ("/v1/image", "/v1/images"),
+    ("/api/v1/posts", "/v1/posts"),
+    ("/v2/posts", "/v1/posts"),
+    ("/API/v1/tag/a", "/v1/tags/a"),
+    ("/v1/keys", "/v1/key"),
+    *((path, None) for path in ("/v1/nothing", "/v1/pots/x/y", "/v1", "/v1/", "/v1/web", "/v1/trash/a/b")),
+    ("/" + "posts" * 1000, None),
 )
 def test_an_unknown_path_is_404_and_an_almost_right_one_suggests_the_right_one(client, path, meant):
     assert message(client.get(path), 404) == (f"no such path; did you mean {meant}?" if meant else "no such path")

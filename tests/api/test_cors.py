@@ -150,11 +150,9 @@ def server(tmp_path_factory):
 
 @cases(
     ("fields", "status"),
-    [
-        (["Transfer-Encoding: x"], 501),
-        ([f"If-None-Match: {'x' * 3000}"], 431),
-        (["Content-Type: application/json", "Content-Length: 5000000"], 413),
-    ],
+    (["Transfer-Encoding: x"], 501),
+    ([f"If-None-Match: {'x' * 3000}"], 431),
+    (["Content-Type: application/json", "Content-Length: 5000000"], 413),
 )
 def test_an_allowed_page_can_read_why_the_server_refuses_a_request(server, fields, status):
     for origin, expected in ((PAGE, READABLE), ("https://example.net", {})):

@@ -257,16 +257,14 @@ def long(add, change, delete):
 
 @cases(
     ("operation", "arguments"),
-    [
-        (revisions.page, (4, 10)),
-        (revisions.page, ("a", 10, 2)),
-        (revisions.find, ("a", 1)),
-        (revisions.trash, (10,)),
-        (revisions.trash, (10, Cursor("2026-11-20T12:00:00Z", 2))),
-        (revisions.find_in_trash, (1,)),
-        (history.prune, (0,)),
-        (lambda *arguments: list(undo(*arguments)), ("2026-11-20T12:00:00Z", "first", True)),
-    ],
+    (revisions.page, (4, 10)),
+    (revisions.page, ("a", 10, 2)),
+    (revisions.find, ("a", 1)),
+    (revisions.trash, (10,)),
+    (revisions.trash, (10, Cursor("2026-11-20T12:00:00Z", 2))),
+    (revisions.find_in_trash, (1,)),
+    (history.prune, (0,)),
+    (lambda *arguments: list(undo(*arguments)), ("2026-11-20T12:00:00Z", "first", True)),
 )
 def test_no_query_of_the_history_scans_or_sorts(long, steps, operation, arguments):
     for step in steps(operation, *arguments):

@@ -106,15 +106,13 @@ def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, pos
 
 @cases(
     ("method", "path", "wrong"),
-    [
-        ("GET", "/v1/posts/1/revisions?before=0", "before: must be a revision, a whole number from 1"),
-        ("GET", "/v1/posts/1/revisions?limit=x", "limit: must be a whole number from 1"),
-        ("GET", "/v1/posts/1/revisions?status=draft", '"status": unknown parameter; known: limit, before'),
-        ("GET", "/v1/trash?before=7", "before: must be the value that Link gave for this list"),
-        ("GET", "/v1/trash?before=title_7", "before: must be the value that Link gave for this list"),
-        ("GET", "/v1/trash/1?limit=1", '"limit": unknown parameter; known: none'),
-        *(("DELETE", f"/v1/posts/1?permanent={flag}", "permanent: must be true or false") for flag in ("yes", "True")),
-    ],
+    ("GET", "/v1/posts/1/revisions?before=0", "before: must be a revision, a whole number from 1"),
+    ("GET", "/v1/posts/1/revisions?limit=x", "limit: must be a whole number from 1"),
+    ("GET", "/v1/posts/1/revisions?status=draft", '"status": unknown parameter; known: limit, before'),
+    ("GET", "/v1/trash?before=7", "before: must be the value that Link gave for this list"),
+    ("GET", "/v1/trash?before=title_7", "before: must be the value that Link gave for this list"),
+    ("GET", "/v1/trash/1?limit=1", '"limit": unknown parameter; known: none'),
+    *(("DELETE", f"/v1/posts/1?permanent={flag}", "permanent: must be true or false") for flag in ("yes", "True")),
 )
 def test_a_bad_parameter_is_named(client, changed, method, path, wrong):
     assert message(client.open(path, method=method)) == wrong

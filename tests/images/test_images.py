@@ -86,15 +86,13 @@ IS_UNKNOWN = "unknown; the form must have one part, `file`"
 
 @cases(
     ("content", "status", "expected"),
-    [
-        *((content, 415, IS_ONE_OF) for content in (b"", b"\xff", b"GIF88a" + bytes(100))),
-        *((save(photograph(), kind), 415, IS_ONE_OF) for kind in ("BMP", "TIFF")),
-        *((content, 415, f"{IS_ONE_OF}; this seems to be text") for content in (b"Hello", b"%PDF-1.7", b"PK\x03\x04")),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 415, f"{IS_ONE_OF}; an SVG can run scripts"),
-        (b"\0\0\0\x18ftypheic\0\0\0\0", 415, f"{IS_ONE_OF}; convert HEIC to JPEG first"),
-        (jpeg()[:300], 400, "file: the file ends early"),
-        (b"\0" * (20 * 1024**2 + 1), 413, "an image must have at most 20,971,520 bytes"),
-    ],
+    *((content, 415, IS_ONE_OF) for content in (b"", b"\xff", b"GIF88a" + bytes(100))),
+    *((save(photograph(), kind), 415, IS_ONE_OF) for kind in ("BMP", "TIFF")),
+    *((content, 415, f"{IS_ONE_OF}; this seems to be text") for content in (b"Hello", b"%PDF-1.7", b"PK\x03\x04")),
+    (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 415, f"{IS_ONE_OF}; an SVG can run scripts"),
+    (b"\0\0\0\x18ftypheic\0\0\0\0", 415, f"{IS_ONE_OF}; convert HEIC to JPEG first"),
+    (jpeg()[:300], 400, "file: the file ends early"),
+    (b"\0" * (20 * 1024**2 + 1), 413, "an image must have at most 20,971,520 bytes"),
 )
 @pytest.mark.in_process  # Another server may close the connection before the whole body has arrived.
 def test_a_broken_or_other_file_is_refused_and_nothing_is_kept(client, count, content, status, expected):
@@ -105,16 +103,14 @@ def test_a_broken_or_other_file_is_refused_and_nothing_is_kept(client, count, co
 
 @cases(
     ("body", "status", "expected"),
-    [
-        ({"json": {}}, 415, "Content-Type: must be multipart/form-data with a part `file`, or an image/* type"),
-        ({"data": {}}, 400, "file: missing; the form must have a part with this name"),
-        ({"data": {"image": [b"a"]}}, 400, f"image: {IS_UNKNOWN}: curl -F file=@loaf.jpg"),
-        ({"data": {"alt": "A loaf", "file": [b"a"]}}, 400, f"alt: {IS_UNKNOWN}"),
-        ({"data": {"x" * 70: "b"}}, 400, f"{'x' * 60}: unknown"),
-        ({"data": b"a", "content_type": f"{uploads.FORM}; boundary=b"}, 400, "body: must be multipart/form-data"),
-        ({"data": b"a", "content_type": uploads.FORM}, 400, "body: must be multipart/form-data of at most 8 parts"),
-        ({"data": {"file": [b"a", b"b"]}}, 400, "file: must be given once"),
-    ],
+    ({"json": {}}, 415, "Content-Type: must be multipart/form-data with a part `file`, or an image/* type"),
+    ({"data": {}}, 400, "file: missing; the form must have a part with this name"),
+    ({"data": {"image": [b"a"]}}, 400, f"image: {IS_UNKNOWN}: curl -F file=@loaf.jpg"),
+    ({"data": {"alt": "A loaf", "file": [b"a"]}}, 400, f"alt: {IS_UNKNOWN}"),
+    ({"data": {"x" * 70: "b"}}, 400, f"{'x' * 60}: unknown"),
+    ({"data": b"a", "content_type": f"{uploads.FORM}; boundary=b"}, 400, "body: must be multipart/form-data"),
+    ({"data": b"a", "content_type": uploads.FORM}, 400, "body: must be multipart/form-data of at most 8 parts"),
+    ({"data": {"file": [b"a", b"b"]}}, 400, "file: must be given once"),
 )
 def test_a_body_of_another_type_is_refused(client, body, status, expected):
     if isinstance(data := body.get("data"), dict):

@@ -147,18 +147,12 @@ DEEP = "the front matter must be nested at most 16 deep"
 
 @cases(
     ("file", "most", "message"),
-    [
-        (lambda n: front(f"title: A\na: {'[' * n}{']' * n}"), 15, f"line 3: {DEEP}"),
-        (lambda n: front(f"title: A\na: {'{b: ' * n}1{'}' * n}"), 15, f"line 3: {DEEP}"),
-        (lambda n: toml(f"title = 'A'\na = {'[' * n}{']' * n}"), 16, f"line 2: {DEEP}"),
-        (lambda n: front(f"title: A\na: [{'1,' * n}]"), 1989, f"line 2: {VALUES}"),  # So do 11 events around them.
-        (
-            lambda n: toml(f"title = 'A'\na = [{'1,' * n}]"),
-            1997,
-            f"line 2: {VALUES}",
-        ),  # Line breaks and the bracket do.
-        (lambda n: b"Title: A\n" + b"".join(b"a%d: 1\n" % number for number in range(n)), 1999, f"line 1: {VALUES}"),
-    ],
+    (lambda n: front(f"title: A\na: {'[' * n}{']' * n}"), 15, f"line 3: {DEEP}"),
+    (lambda n: front(f"title: A\na: {'{b: ' * n}1{'}' * n}"), 15, f"line 3: {DEEP}"),
+    (lambda n: toml(f"title = 'A'\na = {'[' * n}{']' * n}"), 16, f"line 2: {DEEP}"),
+    (lambda n: front(f"title: A\na: [{'1,' * n}]"), 1989, f"line 2: {VALUES}"),  # So do 11 events around them.
+    (lambda n: toml(f"title = 'A'\na = [{'1,' * n}]"), 1997, f"line 2: {VALUES}"),  # Line breaks and the bracket do.
+    (lambda n: b"Title: A\n" + b"".join(b"a%d: 1\n" % number for number in range(n)), 1999, f"line 1: {VALUES}"),
 )
 def test_the_bounds_of_nesting_and_of_values_are_exact(file, most, message):
     assert parse(file(most)).fields["title"] == "A"

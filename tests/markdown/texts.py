@@ -25,9 +25,7 @@ def visible(texts):
 NAMES = visible(any_text(64, LINE))
 SCALARS = st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | any_text(50)
 VALUES = st.recursive(
-    SCALARS,
-    lambda values: st.lists(values, max_size=4) | st.dictionaries(NAMES, values, max_size=4),
-    max_leaves=8,
+    SCALARS, lambda values: st.lists(values, max_size=4) | st.dictionaries(NAMES, values, max_size=4), max_leaves=8
 )
 FIELDS = st.fixed_dictionaries(
     {"title": visible(any_text(255, LINE)), "content": visible(any_text(1000))},

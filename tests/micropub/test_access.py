@@ -132,14 +132,12 @@ def test_without_a_key_there_is_a_page_that_lets_programs_find_the_endpoint(stra
 
 @cases(
     ("options", "status"),
-    [
-        ({"data": "content=" + "a" * 1_100_000, "content_type": URLENCODED}, 413),
-        (form(content="a" * 1_100_000), 413),
-        ({"data": "&".join("a=b" for _ in range(300)), "content_type": URLENCODED}, 400),
-        (form(a=["b"] * 300), 400),
-        ({"data": "x", "content_type": "multipart/form-data; boundary=b"}, 400),
-        ({"data": "x", "content_type": "text/plain"}, 415),
-    ],
+    ({"data": "content=" + "a" * 1_100_000, "content_type": URLENCODED}, 413),
+    (form(content="a" * 1_100_000), 413),
+    ({"data": "&".join("a=b" for _ in range(300)), "content_type": URLENCODED}, 400),
+    (form(a=["b"] * 300), 400),
+    ({"data": "x", "content_type": "multipart/form-data; boundary=b"}, 400),
+    ({"data": "x", "content_type": "text/plain"}, 415),
 )
 @pytest.mark.in_process
 def test_the_size_of_a_strangers_body_is_limited(stranger, options, status):
@@ -158,11 +156,9 @@ def test_a_form_contains_utf_8_percent_encoded_or_not(create, body):
 
 @cases(
     ("body", "content_type"),
-    [
-        (b"content=caf\xe9", URLENCODED),
-        (b"content=caf%E9", URLENCODED),
-        tuple(form(content=[b"\xe9"]).values()),
-    ],
+    (b"content=caf\xe9", URLENCODED),
+    (b"content=caf%E9", URLENCODED),
+    tuple(form(content=[b"\xe9"]).values()),
 )
 def test_text_that_is_not_utf_8_is_refused(client, body, content_type):
     assert bad(client.post(PATH, data=body, content_type=content_type)) == "body: must be UTF-8"

@@ -27,15 +27,13 @@ CHECKIN = {"type": ["h-card"], "properties": {"name": ["Los Gorditos"]}}
 
 @cases(
     ("number", "data", "expected", "ignored"),
-    [
-        (100, {"content": "A basic h-entry"}, {"title": "A basic h-entry", "content": "A basic h-entry"}, []),
-        (101, {"content": "A", "category[]": ["micropub", "test"]}, {"tags": ["micropub", "test"]}, []),
-        (104, {"content": "A", "photo": SUNSET}, {"content": f"A\n\n![]({SUNSET})\n"}, []),
-        (105, {"content": "A", "mp-syndicate-to[]": ["https://a.example/"]}, {}, ["mp-syndicate-to"]),
-        (107, {"content": "A", "category": "test"}, {"tags": ["test"]}, []),
-        ("any script", {"content": "Käse & 日本 🧁 + %"}, {"content": "Käse & 日本 🧁 + %"}, []),
-        ("any script", {"content": "A", "category[]": ["Küche"]}, {"tags": ["Küche"]}, []),
-    ],
+    (100, {"content": "A basic h-entry"}, {"title": "A basic h-entry", "content": "A basic h-entry"}, []),
+    (101, {"content": "A", "category[]": ["micropub", "test"]}, {"tags": ["micropub", "test"]}, []),
+    (104, {"content": "A", "photo": SUNSET}, {"content": f"A\n\n![]({SUNSET})\n"}, []),
+    (105, {"content": "A", "mp-syndicate-to[]": ["https://a.example/"]}, {}, ["mp-syndicate-to"]),
+    (107, {"content": "A", "category": "test"}, {"tags": ["test"]}, []),
+    ("any script", {"content": "Käse & 日本 🧁 + %"}, {"content": "Käse & 日本 🧁 + %"}, []),
+    ("any script", {"content": "A", "category[]": ["Küche"]}, {"tags": ["Küche"]}, []),
 )
 def test_a_form_creates_a_post(create, number, data, expected, ignored):
     post, names = create({"h": "entry"} | data)
@@ -45,19 +43,17 @@ def test_a_form_creates_a_post(create, number, data, expected, ignored):
 
 @cases(
     ("number", "properties", "expected", "ignored"),
-    [
-        (200, {"content": ["Micropub test"]}, {"content": "Micropub test"}, []),
-        (201, {"content": ["A"], "category": ["test1", "test2"]}, {"tags": ["test1", "test2"]}, []),
-        ("both names", {"content": "A", "category": ["a"], "category[]": "b"}, {"tags": ["a", "b"]}, []),
-        (202, {"content": [{"html": HTML}]}, {"content": "This post has **bold** and *italic* text.\n"}, []),
-        (203, {"content": ["A"], "photo": [SUNSET]}, {"content": f"A\n\n![]({SUNSET})\n"}, []),
-        (204, {"content": ["A"], "checkin": [CHECKIN]}, {}, ["checkin"]),
-        (205, {"content": ["A"], "photo": [ALT]}, {"content": f"A\n\n![Photo of a \\[sunset\\]]({SUNSET})\n"}, []),
-        (206, {"content": ["A\n"], "photo": PHOTOS}, {"content": PARAGRAPHS}, []),
-        ("active", {"content": [{"html": ACTIVE}]}, {"content": "Ae\n\nc\n"}, DROPPED),
-        ("Obsidian", {"name": ["A"], "content": [{"html": "# B\n\n*C*"}]}, {"content": "# B\n\n*C*"}, []),
-        ("iA Writer", {"name": "A", "content": "B", "post-status": "draft"}, IA_WRITER, []),
-    ],
+    (200, {"content": ["Micropub test"]}, {"content": "Micropub test"}, []),
+    (201, {"content": ["A"], "category": ["test1", "test2"]}, {"tags": ["test1", "test2"]}, []),
+    ("both names", {"content": "A", "category": ["a"], "category[]": "b"}, {"tags": ["a", "b"]}, []),
+    (202, {"content": [{"html": HTML}]}, {"content": "This post has **bold** and *italic* text.\n"}, []),
+    (203, {"content": ["A"], "photo": [SUNSET]}, {"content": f"A\n\n![]({SUNSET})\n"}, []),
+    (204, {"content": ["A"], "checkin": [CHECKIN]}, {}, ["checkin"]),
+    (205, {"content": ["A"], "photo": [ALT]}, {"content": f"A\n\n![Photo of a \\[sunset\\]]({SUNSET})\n"}, []),
+    (206, {"content": ["A\n"], "photo": PHOTOS}, {"content": PARAGRAPHS}, []),
+    ("active", {"content": [{"html": ACTIVE}]}, {"content": "Ae\n\nc\n"}, DROPPED),
+    ("Obsidian", {"name": ["A"], "content": [{"html": "# B\n\n*C*"}]}, {"content": "# B\n\n*C*"}, []),
+    ("iA Writer", {"name": "A", "content": "B", "post-status": "draft"}, IA_WRITER, []),
 )
 def test_json_creates_a_post(create, number, properties, expected, ignored):
     kind = "h-entry" if number == "iA Writer" else ["h-entry"]
@@ -108,17 +104,15 @@ def test_all_properties_become_fields(create):
 
 @cases(
     ("content", "title"),
-    [
-        ("# Heading\n\nWords", "Heading"),
-        ("\n\n> **Bold** and [a link](https://a.example/)\n", "Bold and a link"),
-        ("1. `code` ![alt](b.png)", "code alt"),
-        ("word " * 30, ("word " * 16).strip()),
-        ("x" * 100, "x" * 80),
-        ("Hello\tworld", "Hello world"),
-        ("# " + "word " * 80, ("word " * 51).strip()),
-        ("***\n", "2026-11-20"),
-        ("- - -\n\nWords", "Words"),
-    ],
+    ("# Heading\n\nWords", "Heading"),
+    ("\n\n> **Bold** and [a link](https://a.example/)\n", "Bold and a link"),
+    ("1. `code` ![alt](b.png)", "code alt"),
+    ("word " * 30, ("word " * 16).strip()),
+    ("x" * 100, "x" * 80),
+    ("Hello\tworld", "Hello world"),
+    ("# " + "word " * 80, ("word " * 51).strip()),
+    ("***\n", "2026-11-20"),
+    ("- - -\n\nWords", "Words"),
 )
 def test_without_a_name_the_title_comes_from_the_content(create, clock, content, title):
     assert create({"content": content})[0]["title"] == title
@@ -126,15 +120,13 @@ def test_without_a_name_the_title_comes_from_the_content(create, clock, content,
 
 @cases(
     ("status", "published", "expected"),
-    [
-        (None, "2027-01-01", "scheduled"),
-        ("published", "2027-01-01T00:00:00+02:00", "scheduled"),
-        ("draft", "2020-01-01", "draft"),
-        ("archived", None, "archived"),
-        (None, None, "published"),
-        ("publish", None, "published"),
-        ("publish", "2027-01-01", "scheduled"),
-    ],
+    (None, "2027-01-01", "scheduled"),
+    ("published", "2027-01-01T00:00:00+02:00", "scheduled"),
+    ("draft", "2020-01-01", "draft"),
+    ("archived", None, "archived"),
+    (None, None, "published"),
+    ("publish", None, "published"),
+    ("publish", "2027-01-01", "scheduled"),
 )
 def test_the_status_follows_from_the_date(create, clock, status, published, expected):
     data = {"content": "A", "post-status": status, "published": published}
@@ -144,29 +136,27 @@ def test_the_status_follows_from_the_date(create, clock, status, published, expe
 
 @cases(
     ("properties", "message"),
-    [
-        ({}, "content: must be given unless there is a photo"),
-        ({"name": ["A"], "content": [""]}, "content: must be given unless there is a photo"),
-        ({"content": ["A", "B"]}, "content: must have one value"),
-        ({"content": [1]}, "content: must be text"),
-        ({"content": [{"html": "<p>" + "a" * 100_000}]}, "content.html: must have at most 100,000 characters"),
-        ({"content": [{"html": "".join(f"<b id={n}>" for n in range(400))}]}, "content.html: its HTML has too many"),
-        ({"content": [{"html": GROWING}]}, "content.html: it must not become 4 times as"),
-        ({"content": [{"html": "<p>a"}] * 2}, "content: must have one value"),
-        ({"content": ["A"], "mp-slug": ["a" + "\u0301" * 2048]}, "mp-slug: must have at most 2,048 characters"),
-        ({"content": ["A"], "category": ["a"] * 101}, "category: must have at most 100 values"),
-        ({"content": ["A"], "photo": [ALT | {"alt": "[" * 2049}]}, "photo.alt: must have at most 2,048 characters"),
-        ({"content": [{"html": 1}]}, "content.html: must be text"),
-        ({"content": ["A"], "visibility": ["private"]}, "visibility: must be public"),
-        ({"content": ["A"], "like-of": ["https://a.example/"]}, "like-of: is not supported"),
-        ({"content": ["A"], "post-status": ["x"]}, "post-status: must be one of published, draft, scheduled, archived"),
-        ({"content": ["A"], "published": ["soon"]}, "published: must be a date"),
-        ({"content": ["A"], "published": ["2027-01-01"], "post-status": ["archived"]}, f"published: {PLANNED}"),
-        ({"content": ["A", {"html": "B"}]}, "content: must have one value"),
-        ({"content": ["A"], "photo": ["b.jpg"]}, "photo: must be absolute http or https URLs"),
-        ({"content": ["A"], "category": [["b"]]}, "category: must be text"),
-        ({"content": ["A"], "featured": ["b"]}, "featured: must be"),
-    ],
+    ({}, "content: must be given unless there is a photo"),
+    ({"name": ["A"], "content": [""]}, "content: must be given unless there is a photo"),
+    ({"content": ["A", "B"]}, "content: must have one value"),
+    ({"content": [1]}, "content: must be text"),
+    ({"content": [{"html": "<p>" + "a" * 100_000}]}, "content.html: must have at most 100,000 characters"),
+    ({"content": [{"html": "".join(f"<b id={n}>" for n in range(400))}]}, "content.html: its HTML has too many"),
+    ({"content": [{"html": GROWING}]}, "content.html: it must not become 4 times as"),
+    ({"content": [{"html": "<p>a"}] * 2}, "content: must have one value"),
+    ({"content": ["A"], "mp-slug": ["a" + "\u0301" * 2048]}, "mp-slug: must have at most 2,048 characters"),
+    ({"content": ["A"], "category": ["a"] * 101}, "category: must have at most 100 values"),
+    ({"content": ["A"], "photo": [ALT | {"alt": "[" * 2049}]}, "photo.alt: must have at most 2,048 characters"),
+    ({"content": [{"html": 1}]}, "content.html: must be text"),
+    ({"content": ["A"], "visibility": ["private"]}, "visibility: must be public"),
+    ({"content": ["A"], "like-of": ["https://a.example/"]}, "like-of: is not supported"),
+    ({"content": ["A"], "post-status": ["x"]}, "post-status: must be one of published, draft, scheduled, archived"),
+    ({"content": ["A"], "published": ["soon"]}, "published: must be a date"),
+    ({"content": ["A"], "published": ["2027-01-01"], "post-status": ["archived"]}, f"published: {PLANNED}"),
+    ({"content": ["A", {"html": "B"}]}, "content: must have one value"),
+    ({"content": ["A"], "photo": ["b.jpg"]}, "photo: must be absolute http or https URLs"),
+    ({"content": ["A"], "category": [["b"]]}, "category: must be text"),
+    ({"content": ["A"], "featured": ["b"]}, "featured: must be"),
 )
 def test_impossible_properties_are_refused(client, count, properties, message):
     assert bad(client.post(PATH, json=entry(**properties))).startswith(message)
@@ -190,19 +180,17 @@ def test_a_refused_post_stores_no_photo(client, count):
 
 @cases(
     ("body", "expected"),
-    [
-        ("category[0]=a&category[1]=b", {"tags": ["a", "b"]}),
-        ("category%5B1%5D=b&category[]=c&category=", {"tags": ["b", "c"]}),
-        ("in-reply-to=&like-of[]=&content[html]=&summary=&mp-slug=&post-status=&visibility=", {"status": "published"}),
-        (
-            "photo[0][value]=https://a.example/b&photo[0][alt]=One&photo[1][value]=https://a.example/c",
-            {"content": "A\n\n![One](https://a.example/b)\n\n![](https://a.example/c)\n"},
-        ),
-        (
-            "photo[]=https://a.example/b&photo[]=https://a.example/c&mp-photo-alt[]=&mp-photo-alt[]=Two",
-            {"content": "A\n\n![](https://a.example/b)\n\n![Two](https://a.example/c)\n"},
-        ),
-    ],
+    ("category[0]=a&category[1]=b", {"tags": ["a", "b"]}),
+    ("category%5B1%5D=b&category[]=c&category=", {"tags": ["b", "c"]}),
+    ("in-reply-to=&like-of[]=&content[html]=&summary=&mp-slug=&post-status=&visibility=", {"status": "published"}),
+    (
+        "photo[0][value]=https://a.example/b&photo[0][alt]=One&photo[1][value]=https://a.example/c",
+        {"content": "A\n\n![One](https://a.example/b)\n\n![](https://a.example/c)\n"},
+    ),
+    (
+        "photo[]=https://a.example/b&photo[]=https://a.example/c&mp-photo-alt[]=&mp-photo-alt[]=Two",
+        {"content": "A\n\n![](https://a.example/b)\n\n![Two](https://a.example/c)\n"},
+    ),
 )
 def test_forms_are_read_as_php_and_javascript_write_them(create, body, expected):
     post, ignored = create(f"content=A&{body}", content_type=URLENCODED)

@@ -50,18 +50,16 @@ def five(client, post, clock):
 @pytest.mark.both_engines
 @cases(
     ("asked", "names"),
-    [
-        ({"limit": 2}, "43"),
-        ({"limit": 2, "offset": 2}, "21"),
-        ({"offset": 3}, "1A"),
-        ({"offset": 0, "limit": 1}, "4"),
-        ({"offset": 9}, ""),
-        ({"after": "4", "offset": 1}, "1A"),
-        ({"post-status": "draft"}, "42"),
-        ({"post-status": "publish", "offset": 1}, "1A"),
-        ({"post-status": "published", "offset": 2}, "A"),
-        ({"post-status": "scheduled", "offset": 1}, ""),
-    ],
+    ({"limit": 2}, "43"),
+    ({"limit": 2, "offset": 2}, "21"),
+    ({"offset": 3}, "1A"),
+    ({"offset": 0, "limit": 1}, "4"),
+    ({"offset": 9}, ""),
+    ({"after": "4", "offset": 1}, "1A"),
+    ({"post-status": "draft"}, "42"),
+    ({"post-status": "publish", "offset": 1}, "1A"),
+    ({"post-status": "published", "offset": 2}, "A"),
+    ({"post-status": "scheduled", "offset": 1}, ""),
 )
 def test_sources_can_be_selected_by_offset_and_status(client, asked, names, five):
     found = query(client, q="source", **asked).json["items"]
@@ -70,17 +68,15 @@ def test_sources_can_be_selected_by_offset_and_status(client, asked, names, five
 
 @cases(
     ("asked", "wrong"),
-    [
-        ("q=source&page=2", '"page": unknown parameter; known: '),
-        ("q=source&offset=-1", "offset: must be a whole number from 0 to 10,000"),
-        ("q=source&offset=10001", "offset: must be a whole number from 0 to 10,000"),
-        ("q=source&offset=1&offset=2", "offset: given more than once"),
-        ("q=source&post-status=x", "post-status: must be one of published, draft, scheduled, archived"),
-        ("q=category&search=x", '"search": unknown parameter; known: '),
-        ("q=category&limit=0", "limit: must be a whole number from 1"),
-        ("q=x", "q: must be one of config, source, syndicate-to, category"),
-        ("", "q: must be one of config, source, syndicate-to, category"),
-    ],
+    ("q=source&page=2", '"page": unknown parameter; known: '),
+    ("q=source&offset=-1", "offset: must be a whole number from 0 to 10,000"),
+    ("q=source&offset=10001", "offset: must be a whole number from 0 to 10,000"),
+    ("q=source&offset=1&offset=2", "offset: given more than once"),
+    ("q=source&post-status=x", "post-status: must be one of published, draft, scheduled, archived"),
+    ("q=category&search=x", '"search": unknown parameter; known: '),
+    ("q=category&limit=0", "limit: must be a whole number from 1"),
+    ("q=x", "q: must be one of config, source, syndicate-to, category"),
+    ("", "q: must be one of config, source, syndicate-to, category"),
 )
 def test_an_unknown_query_or_parameter_is_refused(client, asked, wrong):
     assert bad(client.get(f"{PATH}?{asked}")).startswith(wrong)

@@ -74,12 +74,10 @@ def test_put_replaces_an_existing_post(client, put, clock):
 
 @cases(
     ("fields", "wrong"),
-    [
-        ({"slug": "b"}, "slug: must match the path, or be left out"),
-        ({"title": " "}, "title: must have 1 to 255 characters"),
-        ({"status": "scheduled"}, "published_at: must be given, and in the future, for a scheduled post"),
-        ({"status": "published", "published_at": LATER}, FUTURE),
-    ],
+    ({"slug": "b"}, "slug: must match the path, or be left out"),
+    ({"title": " "}, "title: must have 1 to 255 characters"),
+    ({"status": "scheduled"}, "published_at: must be given, and in the future, for a scheduled post"),
+    ({"status": "published", "published_at": LATER}, FUTURE),
 )
 def test_a_bad_body_is_refused_and_nothing_is_created_or_changed(client, put, count, fields, wrong):
     assert message(put(**fields)) == wrong
@@ -163,11 +161,9 @@ def test_if_none_match_with_a_star_only_creates(put):
 @cases("method", ["PATCH", "DELETE"])
 @cases(
     ("header", "why"),
-    [
-        ('"other"', "the post has changed since; get it again"),
-        ("W/{}", "a weak ETag (W/) never matches; a proxy that compresses responses makes them weak"),
-        ("unquoted", "must be an ETag with its quotes"),
-    ],
+    ('"other"', "the post has changed since; get it again"),
+    ("W/{}", "a weak ETag (W/) never matches; a proxy that compresses responses makes them weak"),
+    ("unquoted", "must be an ETag with its quotes"),
 )
 def test_an_if_match_that_does_not_match_changes_nothing_and_says_why(client, put, path, method, header, why):
     before = put().json

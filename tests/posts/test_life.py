@@ -60,10 +60,8 @@ def test_a_post_can_be_sent_back_as_received(client, post, method, path):
 
 @cases(
     ("changes", "wrong"),
-    [
-        ({"title": ""}, "title: must have 1 to 255 characters"),
-        ({"slug": "other"}, "slug: already taken by another post"),
-    ],
+    ({"title": ""}, "title: must have 1 to 255 characters"),
+    ({"slug": "other"}, "slug: already taken by another post"),
 )
 def test_a_bad_change_is_refused_and_nothing_changed(client, put, patch, post, changes, wrong):
     before = put().json
@@ -104,33 +102,31 @@ PAST = f"published_at: {publication.FUTURE}"
 @pytest.mark.both_engines
 @cases(
     ("before", "asked", "after"),
-    [
-        (("draft", None), {"status": "published", "published_at": NOW}, ("published", NOW)),
-        (("draft", None), {"status": "scheduled", "published_at": NOW}, SOON),
-        (("draft", None), {"published_at": "2026-11-20T12:01:00Z"}, ("draft", NOW)),
-        (("draft", None), {"status": "published", "published_at": "2026-11-20T12:01:00Z"}, ("published", NOW)),
-        (("draft", None), {"status": "published", "published_at": "2026-11-20T12:01:01Z"}, PAST),
-        (("draft", None), {"status": "scheduled", "published_at": SOON_ENOUGH}, ("scheduled", SOON_ENOUGH)),
-        (("draft", EARLIER), {"status": "published"}, ("published", EARLIER)),
-        (("draft", EARLIER), {}, ("draft", EARLIER)),
-        (("draft", EARLIER), {"status": "scheduled"}, SOON),
-        (("published", EARLIER), {}, ("published", EARLIER)),
-        (("published", EARLIER), {"status": "draft"}, ("draft", EARLIER)),
-        (("published", EARLIER), {"status": "archived"}, ("archived", EARLIER)),
-        (("published", EARLIER), {"published_at": NOW}, ("published", NOW)),
-        (("published", EARLIER), {"published_at": LATER}, PAST),
-        (("published", EARLIER), {"status": "scheduled", "published_at": LATER}, ("scheduled", LATER)),
-        (("scheduled", LATER), {}, ("scheduled", LATER)),
-        (("scheduled", LATER), {"status": "published"}, ("published", NOW)),
-        (("scheduled", LATER), {"status": "draft"}, ("draft", None)),
-        (("scheduled", LATER), {"status": "archived"}, ("archived", None)),
-        (("scheduled", LATER), {"status": "scheduled"}, ("scheduled", LATER)),
-        (("scheduled", LATER), {"published_at": "2026-11-20T14:00:00Z"}, ("scheduled", "2026-11-20T14:00:00Z")),
-        (("scheduled", LATER), {"published_at": EARLIER}, SOON),
-        (("archived", EARLIER), {"status": "published"}, ("published", EARLIER)),
-        (("archived", None), {"status": "published"}, ("published", NOW)),
-        (("archived", None), {"status": "draft"}, ("draft", None)),
-    ],
+    (("draft", None), {"status": "published", "published_at": NOW}, ("published", NOW)),
+    (("draft", None), {"status": "scheduled", "published_at": NOW}, SOON),
+    (("draft", None), {"published_at": "2026-11-20T12:01:00Z"}, ("draft", NOW)),
+    (("draft", None), {"status": "published", "published_at": "2026-11-20T12:01:00Z"}, ("published", NOW)),
+    (("draft", None), {"status": "published", "published_at": "2026-11-20T12:01:01Z"}, PAST),
+    (("draft", None), {"status": "scheduled", "published_at": SOON_ENOUGH}, ("scheduled", SOON_ENOUGH)),
+    (("draft", EARLIER), {"status": "published"}, ("published", EARLIER)),
+    (("draft", EARLIER), {}, ("draft", EARLIER)),
+    (("draft", EARLIER), {"status": "scheduled"}, SOON),
+    (("published", EARLIER), {}, ("published", EARLIER)),
+    (("published", EARLIER), {"status": "draft"}, ("draft", EARLIER)),
+    (("published", EARLIER), {"status": "archived"}, ("archived", EARLIER)),
+    (("published", EARLIER), {"published_at": NOW}, ("published", NOW)),
+    (("published", EARLIER), {"published_at": LATER}, PAST),
+    (("published", EARLIER), {"status": "scheduled", "published_at": LATER}, ("scheduled", LATER)),
+    (("scheduled", LATER), {}, ("scheduled", LATER)),
+    (("scheduled", LATER), {"status": "published"}, ("published", NOW)),
+    (("scheduled", LATER), {"status": "draft"}, ("draft", None)),
+    (("scheduled", LATER), {"status": "archived"}, ("archived", None)),
+    (("scheduled", LATER), {"status": "scheduled"}, ("scheduled", LATER)),
+    (("scheduled", LATER), {"published_at": "2026-11-20T14:00:00Z"}, ("scheduled", "2026-11-20T14:00:00Z")),
+    (("scheduled", LATER), {"published_at": EARLIER}, SOON),
+    (("archived", EARLIER), {"status": "published"}, ("published", EARLIER)),
+    (("archived", None), {"status": "published"}, ("published", NOW)),
+    (("archived", None), {"status": "draft"}, ("draft", None)),
 )
 @cases("method", ["PATCH", "PUT"])
 def test_any_status_may_follow_any_other(client, post, before, asked, after, method):

@@ -45,26 +45,24 @@ NAME = "a name must be one line of 1 to 64 characters, at least one of them visi
 
 @cases(
     ("params", "expected"),
-    [
-        ([1], "params: must be an object"),
-        ("a", "params: must be an object"),
-        ({"a": None}, "params.a: must not be null"),
-        ({"a": {"b": [1, None]}}, "params.a.b[1]: must not be null"),
-        ({"": 1}, f"params: {NAME}"),
-        ({"a" * 65: 1}, f"params: {NAME}"),
-        ({"a\nb": 1}, f"params: {NAME}"),
-        ({"a": {" \u200b": 1}}, f"params.a: {NAME}"),
-        ({"a": "\0"}, "params.a: must not contain control characters, unpaired surrogates, U+FFFE or U+FFFF"),
-        ({"a": "\ud800"}, "params.a: must not contain control characters, unpaired surrogates, U+FFFE or U+FFFF"),
-        ({"a": 2**53 + 1}, "params.a: must be within ±2^53, or a string"),
-        ({"a": -(10**400)}, "params.a: must be within ±2^53, or a string"),
-        ({"a": float("inf")}, "params.a: must be a finite number"),
-        (nested(9), f"params{'.a' * 8}: must be nested at most 8 deep"),
-        (nested(1000), f"params{'.a' * 8}: must be nested at most 8 deep"),
-        ({"a": [0] * 500}, "params: must have at most 500 values"),
-        ({str(number): 1 for number in range(10_000)}, "params: must have at most 500 values"),
-        ({"a": "b" * (32 * 1024 - 7)}, "params: must have at most 32 KiB as JSON"),
-    ],
+    ([1], "params: must be an object"),
+    ("a", "params: must be an object"),
+    ({"a": None}, "params.a: must not be null"),
+    ({"a": {"b": [1, None]}}, "params.a.b[1]: must not be null"),
+    ({"": 1}, f"params: {NAME}"),
+    ({"a" * 65: 1}, f"params: {NAME}"),
+    ({"a\nb": 1}, f"params: {NAME}"),
+    ({"a": {" \u200b": 1}}, f"params.a: {NAME}"),
+    ({"a": "\0"}, "params.a: must not contain control characters, unpaired surrogates, U+FFFE or U+FFFF"),
+    ({"a": "\ud800"}, "params.a: must not contain control characters, unpaired surrogates, U+FFFE or U+FFFF"),
+    ({"a": 2**53 + 1}, "params.a: must be within ±2^53, or a string"),
+    ({"a": -(10**400)}, "params.a: must be within ±2^53, or a string"),
+    ({"a": float("inf")}, "params.a: must be a finite number"),
+    (nested(9), f"params{'.a' * 8}: must be nested at most 8 deep"),
+    (nested(1000), f"params{'.a' * 8}: must be nested at most 8 deep"),
+    ({"a": [0] * 500}, "params: must have at most 500 values"),
+    ({str(number): 1 for number in range(10_000)}, "params: must have at most 500 values"),
+    ({"a": "b" * (32 * 1024 - 7)}, "params: must have at most 32 KiB as JSON"),
 )
 def test_invalid_params_are_refused_and_the_message_names_the_place(params, expected):
     with pytest.raises(ValidationError) as caught:
@@ -125,20 +123,18 @@ def test_a_yaml_number_too_large_for_json_becomes_text(client):
 # The examples of RFC 7396, appendix A, for objects; an empty object changes nothing, and null clears all
 @cases(
     ("target", "patch", "merged"),
-    [
-        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
-        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
-        ({"a": "b"}, {"a": None}, {}),
-        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
-        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
-        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
-        ({"a": ["b"]}, {"a": {"b": "c"}}, {"a": {"b": "c"}}),
-        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
-        ({"a": "b"}, {}, {"a": "b"}),
-        ({"a": "b"}, None, {}),
-    ],
+    ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+    ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+    ({"a": "b"}, {"a": None}, {}),
+    ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+    ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+    ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+    ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+    ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+    ({"a": ["b"]}, {"a": {"b": "c"}}, {"a": {"b": "c"}}),
+    ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ({"a": "b"}, {}, {"a": "b"}),
+    ({"a": "b"}, None, {}),
 )
 def test_a_patch_merges_params_at_every_level(client, target, patch, merged):
     client.put("/v1/posts/by-slug/a", json=POST | {"params": target})
@@ -250,14 +246,12 @@ def test_other_names_go_to_params_if_the_query_asks_for_that(client):
 
 @cases(
     ("front_matter", "query", "expected"),
-    [
-        ("layout: a\nparams: {layout: b}", "?unknown=params", "body: line 3: `layout` is also in `params`"),
-        (f"{'a' * 65}: 1", "?unknown=params", "params: a name must be one line of 1 to 64 characters, at least one"),
-        ("a: {b: .nan}", "?unknown=params", "params.a.b: must be a finite number (line 3)"),
-        ("layout: a", "?unknown=ignored", "unknown: must be params"),
-        ("params: a", "", "body: line 3: `params` must be names with values"),
-        ("params:\n  a: .inf", "", "params.a: must be a finite number (line 3)"),
-    ],
+    ("layout: a\nparams: {layout: b}", "?unknown=params", "body: line 3: `layout` is also in `params`"),
+    (f"{'a' * 65}: 1", "?unknown=params", "params: a name must be one line of 1 to 64 characters, at least one"),
+    ("a: {b: .nan}", "?unknown=params", "params.a.b: must be a finite number (line 3)"),
+    ("layout: a", "?unknown=ignored", "unknown: must be params"),
+    ("params: a", "", "body: line 3: `params` must be names with values"),
+    ("params:\n  a: .inf", "", "params.a: must be a finite number (line 3)"),
 )
 def test_invalid_params_in_a_file_are_refused_with_the_line(client, front_matter, query, expected):
     assert message(post_file(client, front_matter, query)).startswith(expected)

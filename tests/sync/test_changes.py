@@ -133,13 +133,11 @@ def test_a_file_whose_lines_cannot_be_edited_is_rewritten(run, synced, change):
 
 @cases(
     ("old", "new"),
-    [
-        ("Hello   # a greeting", "'Hello'"),
-        ("tags: [a, 'b c']", "categories: a, b c"),
-        ("date: 2026-01-02", "published_at: 2026-01-02T01:00:00+01:00\nstatus: published"),
-        ("layout: wide", "params:\n  layout: wide"),
-        (HELLO, HELLO.replace("\n", "\r\n")),
-    ],
+    ("Hello   # a greeting", "'Hello'"),
+    ("tags: [a, 'b c']", "categories: a, b c"),
+    ("date: 2026-01-02", "published_at: 2026-01-02T01:00:00+01:00\nstatus: published"),
+    ("layout: wide", "params:\n  layout: wide"),
+    (HELLO, HELLO.replace("\n", "\r\n")),
 )
 def test_another_spelling_is_not_a_change(run, folder, there, old, new):
     here = folder(hello=HELLO)

@@ -63,8 +63,7 @@ def every(service, path="/v1/posts?limit=1000"):
 def test_a_folder_and_a_blog_that_both_change_become_the_same_despite_kills(commands, service, scale, tmp_path):
     posts, images = (500, 100) if scale > 1 else (60, 12)
     folder = write_files(
-        tmp_path / "folder",
-        {f"post-{number}.md": f"# Post {number}\n\nWords {number}.\n" for number in range(posts)},
+        tmp_path / "folder", {f"post-{number}.md": f"# Post {number}\n\nWords {number}.\n" for number in range(posts)}
     )
     for number in range(images):
         (folder / f"image-{number}.png").write_bytes(png(Image.new("RGB", (number + 1, 1))))

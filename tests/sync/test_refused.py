@@ -28,13 +28,11 @@ def test_a_file_that_cannot_be_read_fails_once_and_is_named_each_time(run, folde
 
 @cases(
     ("text", "line"),
-    [
-        ("# A\n\nlong and valuable" + "\0" * 50, 0),
-        (f"# A\n\n{MARKS}", 3),
-        (f"---\ntitle: A\n{MARKS}---\n\nText.\n", 3),
-        (f"# A\n\n{MARKS}".replace("mine", "Mine\n======="), 3),
-        (f"# A\n\n{MARKS}".replace("\n", "\r\n"), 3),
-    ],
+    ("# A\n\nlong and valuable" + "\0" * 50, 0),
+    (f"# A\n\n{MARKS}", 3),
+    (f"---\ntitle: A\n{MARKS}---\n\nText.\n", 3),
+    (f"# A\n\n{MARKS}".replace("mine", "Mine\n======="), 3),
+    (f"# A\n\n{MARKS}".replace("\n", "\r\n"), 3),
 )
 def test_a_torn_file_is_refused(run, synced, there, text, line):
     here = synced(a="# A\n\nlong and valuable\n")

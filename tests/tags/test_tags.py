@@ -47,13 +47,11 @@ def some(post):
 
 @cases(
     ("query", "pages"),
-    [
-        ("limit=2", [["go", "STRASSE"], ["zebra"]]),
-        ("limit=1&after=GO", [["STRASSE"], ["zebra"]]),
-        ("limit=3", [["go", "STRASSE", "zebra"]]),
-        ("after=zebra", [[]]),
-        ("after=a", [["go", "STRASSE", "zebra"]]),
-    ],
+    ("limit=2", [["go", "STRASSE"], ["zebra"]]),
+    ("limit=1&after=GO", [["STRASSE"], ["zebra"]]),
+    ("limit=3", [["go", "STRASSE", "zebra"]]),
+    ("after=zebra", [[]]),
+    ("after=a", [["go", "STRASSE", "zebra"]]),
 )
 def test_following_links_visits_all_tags(client, query, pages, some):
     found = answers(client, f"/v1/tags?{query}")
@@ -138,14 +136,12 @@ def test_any_name_works_in_the_path(client, post, rename, name):
 
 @cases(
     ("body", "wrong"),
-    [
-        ({}, "name: missing"),
-        ({"name": None}, "name: must not be null"),
-        ({"name": " "}, "name: must have 1 to 64 characters"),
-        ({"name": "x" * 65}, "name: must have 1 to 64 characters"),
-        ({"name": "x", "merge": "yes"}, "merge: must be true or false"),
-        ({"name": "x", "posts": 1}, '"posts": unknown field; known: name, merge'),
-    ],
+    ({}, "name: missing"),
+    ({"name": None}, "name: must not be null"),
+    ({"name": " "}, "name: must have 1 to 64 characters"),
+    ({"name": "x" * 65}, "name: must have 1 to 64 characters"),
+    ({"name": "x", "merge": "yes"}, "merge: must be true or false"),
+    ({"name": "x", "posts": 1}, '"posts": unknown field; known: name, merge'),
 )
 def test_a_bad_body_is_refused(client, post, body, wrong):
     post(tags=["a"])

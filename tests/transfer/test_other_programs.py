@@ -13,18 +13,16 @@ from tests.cases import cases
 
 @cases(
     ("text", "status", "params"),
-    [
-        ("status: publish\npublished: true", "published", None),
-        ("status: Pending\npublished: false", "draft", None),
-        ("status: private", "draft", None),
-        ("status: future\ndate: 2027-01-01", "scheduled", None),
-        ("status: publish\ndraft: true", "draft", {"status": "publish"}),
-        ("status: draft\ndraft: false", "draft", None),
-        ("status: archived\npublished: false", "archived", None),
-        ("draft: 1\ndate: 2020-01-02", "draft", None),
-        ("published: 1", "published", None),
-        ("status: evergreen\ndate: 2020-01-02", "draft", {"status": "evergreen"}),
-    ],
+    ("status: publish\npublished: true", "published", None),
+    ("status: Pending\npublished: false", "draft", None),
+    ("status: private", "draft", None),
+    ("status: future\ndate: 2027-01-01", "scheduled", None),
+    ("status: publish\ndraft: true", "draft", {"status": "publish"}),
+    ("status: draft\ndraft: false", "draft", None),
+    ("status: archived\npublished: false", "archived", None),
+    ("draft: 1\ndate: 2020-01-02", "draft", None),
+    ("published: 1", "published", None),
+    ("status: evergreen\ndate: 2020-01-02", "draft", {"status": "evergreen"}),
 )
 def test_status_words_of_other_programs_are_understood(item, text, status, params):
     fields = item(f"title: A\n{text}").fields
@@ -68,11 +66,9 @@ def test_the_day_in_a_file_name_can_have_one_digit(item, name, slug):
 
 @cases(
     ("text", "published_at"),
-    [
-        ("date: 2020-01-02 23:00", "2020-01-03T04:00:00Z"),
-        ("date: 2020-01-03 02:00:00 +0000", "2020-01-03T02:00:00Z"),
-        ("", "2020-01-02T05:00:00Z"),
-    ],
+    ("date: 2020-01-02 23:00", "2020-01-03T04:00:00Z"),
+    ("date: 2020-01-03 02:00:00 +0000", "2020-01-03T02:00:00Z"),
+    ("", "2020-01-02T05:00:00Z"),
 )
 def test_times_and_addresses_are_in_the_zone_of_the_site(write, item, text, published_at):
     write({"_config.yml": "timezone: America/New_York"})
@@ -89,19 +85,17 @@ def long_list(count):
 
 @cases(
     ("text", "notes", "fields"),
-    [
-        (f"excerpt: {'word ' * 250}", {"long texts": 3}, {"excerpt": ("word " * 200).strip()}),
-        (f"description: {'x' * 1001}", {"long texts": 3}, {"excerpt": "x" * 1000}),
-        (f"tags: [{'x' * 65}, b]", {"many tags": 3}, {"tags": ["x" * 64, "b"]}),
-        (f"tags: [{'x' * 65}, b, B]", {"many tags": 3}, {"tags": ["x" * 64, "b"]}),
-        (f"tags: [{long_list(61)}]", {"many tags": 3}, {"tags": long_list(50).split(", ")}),
-        ('a: "x\\x85y"\nb: {"\\x80c": [1]}', {"control characters": None}, {"params": {"a": "xy", "b": {"c": [1]}}}),
-        (f"a: 1\n? {'b' * 65}\n: 2", {"large params": (4, f"`{'b' * 40}…`")}, {"params": {"a": 1}}),
-        (f"a: 1\nb: {{c: 2, ? {'d' * 65} : 3}}", {"large params": (4, "`b`")}, {"params": {"a": 1, "b": {"c": 2}}}),
-        (f"a: {'x' * 9000}\nb: {'y' * 30000}", {"large params": (4, "`b`")}, {"params": {"a": "x" * 9000}}),
-        (f"a: [{long_list(600)}]\nb: 1", {"large params": (3, "`a`")}, {"params": {"b": 1}}),
-        ("a: [[[[[[[[[1]]]]]]]]]\nb: .inf\nc: 1", {"large params": (3, "`a`, `b`")}, {"params": {"c": 1}}),
-    ],
+    (f"excerpt: {'word ' * 250}", {"long texts": 3}, {"excerpt": ("word " * 200).strip()}),
+    (f"description: {'x' * 1001}", {"long texts": 3}, {"excerpt": "x" * 1000}),
+    (f"tags: [{'x' * 65}, b]", {"many tags": 3}, {"tags": ["x" * 64, "b"]}),
+    (f"tags: [{'x' * 65}, b, B]", {"many tags": 3}, {"tags": ["x" * 64, "b"]}),
+    (f"tags: [{long_list(61)}]", {"many tags": 3}, {"tags": long_list(50).split(", ")}),
+    ('a: "x\\x85y"\nb: {"\\x80c": [1]}', {"control characters": None}, {"params": {"a": "xy", "b": {"c": [1]}}}),
+    (f"a: 1\n? {'b' * 65}\n: 2", {"large params": (4, f"`{'b' * 40}…`")}, {"params": {"a": 1}}),
+    (f"a: 1\nb: {{c: 2, ? {'d' * 65} : 3}}", {"large params": (4, "`b`")}, {"params": {"a": 1, "b": {"c": 2}}}),
+    (f"a: {'x' * 9000}\nb: {'y' * 30000}", {"large params": (4, "`b`")}, {"params": {"a": "x" * 9000}}),
+    (f"a: [{long_list(600)}]\nb: 1", {"large params": (3, "`a`")}, {"params": {"b": 1}}),
+    ("a: [[[[[[[[[1]]]]]]]]]\nb: .inf\nc: 1", {"large params": (3, "`a`, `b`")}, {"params": {"c": 1}}),
 )
 def test_values_that_are_too_long_are_shortened_and_reported_with_their_line(item, text, notes, fields):
     found = item(f"title: A\n{text}")
@@ -211,14 +205,12 @@ def test_a_cover_that_is_not_an_address_is_dropped_with_a_base_url(item):
 
 @cases(
     ("content", "markdown"),
-    [
-        ('[code language="c++"]\nif a &lt; b:\n\n    x * y\n[/code]', "```c++\nif a < b:\n\n    x * y\n```\n"),
-        ("a\n\n[sourcecode gutter='false' lang='css']a{}[/sourcecode]", "a\n\n```css\na{}\n```\n"),
-        ("The [code] shortcode", "The [code] shortcode\n"),
-        ('[caption caption="A boat"]<img src="https://b/c" />[/caption]', "![](https://b/c)\n\nA boat\n"),
-        ("One.\n<!--more-->\nTwo.", "One.\n\n<!--more-->\n\nTwo.\n"),
-        ("<script src='https://a.example/b.js'></script>", '<script src="https://a.example/b.js"></script>\n'),
-    ],
+    ('[code language="c++"]\nif a &lt; b:\n\n    x * y\n[/code]', "```c++\nif a < b:\n\n    x * y\n```\n"),
+    ("a\n\n[sourcecode gutter='false' lang='css']a{}[/sourcecode]", "a\n\n```css\na{}\n```\n"),
+    ("The [code] shortcode", "The [code] shortcode\n"),
+    ('[caption caption="A boat"]<img src="https://b/c" />[/caption]', "![](https://b/c)\n\nA boat\n"),
+    ("One.\n<!--more-->\nTwo.", "One.\n\n<!--more-->\n\nTwo.\n"),
+    ("<script src='https://a.example/b.js'></script>", '<script src="https://a.example/b.js"></script>\n'),
 )
 def test_wordpress_shortcodes_become_their_content(wordpress, content, markdown):
     assert wordpress(content).fields["content"] == markdown
@@ -246,21 +238,19 @@ def test_a_ghost_covers_description_is_kept_and_html_cards_stay_html(write):
 
 @cases(
     ("html", "markdown"),
-    [
-        ("<p><b>Note:</b>a <b>「b」</b>です <b>c</b><b>d</b></p>", None),
-        ("<p>Write __init__ in __all__.</p>", "Write \\_\\_init\\_\\_ in \\_\\_all\\_\\_.\n"),
-        ("<ul><li>a<ul><li>b</ul><li>c</ul><p>d<p>e", "- a\n  - b\n- c\n\nd\n\ne\n"),
-        ("<table><tr><th>a<tr><td>b<br>c<tr><td><code>d|e</code></table>", "| a |\n| --- |\n| b<br>c |\n| `d\\|e` |\n"),
-        ('<table><tr><td><img src="/a"></td></tr></table>', "| ![](/a) |\n| --- |\n"),
-        ("<table><tr><td rowspan=2>a<td>b<tr><td>c</table>", None),
-        ('<a href="/a"><h2>b</h2><p>c</p>d</a>', "## [b](/a)\n\n[c](/a)\n\n[d](/a)\n"),
-        ('<pre>a <a href="/b">c</a>\nd</pre>', '<pre>a <a href="/b">c</a>&#10;d</pre>\n'),
-        ('a<sup><a href="#n">1</a></sup><ol><li id="n"><p>b</p></li></ol>',
-         'a<sup>[1](#n)</sup>\n\n1. <a id="n"></a>b\n'),
-        ('<pre data-lang="rust">a</pre>', "```rust\na\n```\n"),
-        ("<form><input name=a></form>", '<form><input name="a"></form>\n'),
-        ("<h2>a<br>b</h2><center>c</center>d", "## a<br>b\n\nc\n\nd\n"),
-    ],
+    ("<p><b>Note:</b>a <b>「b」</b>です <b>c</b><b>d</b></p>", None),
+    ("<p>Write __init__ in __all__.</p>", "Write \\_\\_init\\_\\_ in \\_\\_all\\_\\_.\n"),
+    ("<ul><li>a<ul><li>b</ul><li>c</ul><p>d<p>e", "- a\n  - b\n- c\n\nd\n\ne\n"),
+    ("<table><tr><th>a<tr><td>b<br>c<tr><td><code>d|e</code></table>", "| a |\n| --- |\n| b<br>c |\n| `d\\|e` |\n"),
+    ('<table><tr><td><img src="/a"></td></tr></table>', "| ![](/a) |\n| --- |\n"),
+    ("<table><tr><td rowspan=2>a<td>b<tr><td>c</table>", None),
+    ('<a href="/a"><h2>b</h2><p>c</p>d</a>', "## [b](/a)\n\n[c](/a)\n\n[d](/a)\n"),
+    ('<pre>a <a href="/b">c</a>\nd</pre>', '<pre>a <a href="/b">c</a>&#10;d</pre>\n'),
+    ('a<sup><a href="#n">1</a></sup><ol><li id="n"><p>b</p></li></ol>',
+     'a<sup>[1](#n)</sup>\n\n1. <a id="n"></a>b\n'),
+    ('<pre data-lang="rust">a</pre>', "```rust\na\n```\n"),
+    ("<form><input name=a></form>", '<form><input name="a"></form>\n'),
+    ("<h2>a<br>b</h2><center>c</center>d", "## a<br>b\n\nc\n\nd\n"),
 )  # fmt: skip
 def test_html_that_markdown_cannot_express_stays_html(html, markdown):
     made = markdown_of(html)

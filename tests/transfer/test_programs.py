@@ -281,12 +281,10 @@ def test_properties_of_any_name_are_read(write):
 
 @cases(
     ("tags", "expected"),
-    [
-        ("[{name: a, slug: b}, {title: c}]", ["a", "c"]),
-        ("'#a #b'", ["a", "b"]),
-        ("[[a, [{label: b}]], c]", ["a", "b", "c"]),
-        (f"[{', '.join(f't{n % 50}' for n in range(51))}]", [f"t{n}" for n in range(50)]),  # repeated ones count once
-    ],
+    ("[{name: a, slug: b}, {title: c}]", ["a", "c"]),
+    ("'#a #b'", ["a", "b"]),
+    ("[[a, [{label: b}]], c]", ["a", "b", "c"]),
+    (f"[{', '.join(f't{n % 50}' for n in range(51))}]", [f"t{n}" for n in range(50)]),  # repeated ones count once
 )
 def test_tags_have_many_forms(item, tags, expected):
     assert item(f"title: A\ntags: {tags}").fields["tags"] == expected

@@ -208,14 +208,12 @@ def test_a_date_publishes_a_file_only_if_its_program_is_known_or_the_user_says_s
 
 @cases(
     ("text", "created_at"),
-    [
-        ("created_at: 2019-01-02 03:04\ndate: 2020-01-02", "2019-01-02T03:04:00Z"),
-        ("date: 2020-01-02", "2020-01-02T00:00:00Z"),
-        ("date: 2027-01-02", None),
-        ("created_at: 2027-01-02", None),
-        ("created_at: 2027-01-02\ndate: 2020-01-02", "2020-01-02T00:00:00Z"),
-        ("slug: a", None),
-    ],
+    ("created_at: 2019-01-02 03:04\ndate: 2020-01-02", "2019-01-02T03:04:00Z"),
+    ("date: 2020-01-02", "2020-01-02T00:00:00Z"),
+    ("date: 2027-01-02", None),
+    ("created_at: 2027-01-02", None),
+    ("created_at: 2027-01-02\ndate: 2020-01-02", "2020-01-02T00:00:00Z"),
+    ("slug: a", None),
 )
 def test_the_creation_time_comes_from_the_file_or_else_from_the_publication(item, text, created_at):
     assert item(f"title: A\n{text}").created_at == created_at
@@ -247,28 +245,26 @@ def test_posts_are_ordered(write, texts, slugs):
 
 @cases(
     ("text", "cover_image", "notes", "params"),
-    [
-        ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", {}, None),
-        ("image: /b.png", None, {"covers": 3}, {"image": "/b.png"}),
-        ("cover_image: /b.png", None, {"covers": 3}, {"cover_image": "/b.png"}),
-        ("image: https://a.example/b c.png", None, {"covers": 3}, {"image": "https://a.example/b c.png"}),
-        ("image: [https://a.example/b, c]", "https://a.example/b", {}, {"image": ["https://a.example/b", "c"]}),
-        ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", {}, None),
-        ("image: []", None, {}, None),
-        ("image: true", None, {}, {"image": True}),
-        ("excerpt: A\ndescription: B", None, {}, {"description": "B"}),
-        ("image: https://a.example/b\ncover: c.png", "https://a.example/b", {}, {"cover": "c.png"}),
-        ("date: 2027-01-01\ndraft: true", None, {"dates to come": 3}, None),
-        ("image: b.png\nlayout: c", None, {"covers": 3}, {"layout": "c", "image": "b.png"}),
-        ("heroImage: b.png", None, {"covers": 3}, {"heroImage": "b.png"}),
-        ("heroImage: https://a.example/b", "https://a.example/b", {}, {"heroImage": "https://a.example/b"}),
-        ("heroImage: a.png\nimage: https://b", "https://b", {}, {"heroImage": "a.png"}),
-        ("cover: {image: HTTP://a, alt: B}", "HTTP://a", {}, {"cover": {"image": "HTTP://a", "alt": "B"}}),
-        ("cover: {image: '', alt: B}", None, {}, {"cover": {"image": "", "alt": "B"}}),
-        ("taxonomies: {authors: [a], TAGS: [b]}", None, {}, {"taxonomies": {"authors": ["a"]}}),
-        ("taxonomies: [a]", None, {}, {"taxonomies": ["a"]}),
-        ("pubDatetime: 2022-09-23\nmodDatetime: 2023-01-01", None, {}, {"modDatetime": "2023-01-01"}),
-    ],
+    ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", {}, None),
+    ("image: /b.png", None, {"covers": 3}, {"image": "/b.png"}),
+    ("cover_image: /b.png", None, {"covers": 3}, {"cover_image": "/b.png"}),
+    ("image: https://a.example/b c.png", None, {"covers": 3}, {"image": "https://a.example/b c.png"}),
+    ("image: [https://a.example/b, c]", "https://a.example/b", {}, {"image": ["https://a.example/b", "c"]}),
+    ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", {}, None),
+    ("image: []", None, {}, None),
+    ("image: true", None, {}, {"image": True}),
+    ("excerpt: A\ndescription: B", None, {}, {"description": "B"}),
+    ("image: https://a.example/b\ncover: c.png", "https://a.example/b", {}, {"cover": "c.png"}),
+    ("date: 2027-01-01\ndraft: true", None, {"dates to come": 3}, None),
+    ("image: b.png\nlayout: c", None, {"covers": 3}, {"layout": "c", "image": "b.png"}),
+    ("heroImage: b.png", None, {"covers": 3}, {"heroImage": "b.png"}),
+    ("heroImage: https://a.example/b", "https://a.example/b", {}, {"heroImage": "https://a.example/b"}),
+    ("heroImage: a.png\nimage: https://b", "https://b", {}, {"heroImage": "a.png"}),
+    ("cover: {image: HTTP://a, alt: B}", "HTTP://a", {}, {"cover": {"image": "HTTP://a", "alt": "B"}}),
+    ("cover: {image: '', alt: B}", None, {}, {"cover": {"image": "", "alt": "B"}}),
+    ("taxonomies: {authors: [a], TAGS: [b]}", None, {}, {"taxonomies": {"authors": ["a"]}}),
+    ("taxonomies: [a]", None, {}, {"taxonomies": ["a"]}),
+    ("pubDatetime: 2022-09-23\nmodDatetime: 2023-01-01", None, {}, {"modDatetime": "2023-01-01"}),
 )
 def test_names_without_a_field_are_kept(item, text, cover_image, notes, params):
     read_item = item(f"title: A\n{text}")

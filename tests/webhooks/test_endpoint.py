@@ -167,15 +167,13 @@ ENDED = "the connection broke off, or the response was not HTTP"
 
 @cases(
     ("answer", "expected"),
-    [
-        (FINAL + b"secret" * 2_000_000, 200),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\nsecret", 200),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n", 200),
-        (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 201 Created\r\n\r\n", 201),
-        (b"HTTP/1.1 200 OK\r\n" + b"secret: y\r\n" * 1_000_000, ENDED),
-        (b"secret " * 10_000, ENDED),
-        (b"", ENDED),
-    ],
+    (FINAL + b"secret" * 2_000_000, 200),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\nsecret", 200),
+    (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n", 200),
+    (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 201 Created\r\n\r\n", 201),
+    (b"HTTP/1.1 200 OK\r\n" + b"secret: y\r\n" * 1_000_000, ENDED),
+    (b"secret " * 10_000, ENDED),
+    (b"", ENDED),
 )
 def test_only_the_status_of_an_answer_is_kept(deliver, receiver, delivery, answer, expected):
     receiver.answer = lambda handler: pour(handler, answer)
