@@ -147,8 +147,10 @@ def hash_of(content: bytes) -> str:
     return xxh3_128_hexdigest(content)
 
 
-def etags(document: bytes) -> tuple[str, str]:
-    """Return a post's entity tags: those of its JSON and its Markdown file. Both change with the document."""
+def etags(document: bytes | None) -> tuple[str, ...]:
+    """Return a post's entity tags: those of its JSON and its Markdown file. A missing post has none."""
+    if document is None:
+        return ()
     tag = etag_of(document)
     return tag, f"{tag}-md"
 

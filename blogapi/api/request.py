@@ -89,6 +89,21 @@ class Request(flask.Request):
         """Whether the request's key may only see published posts."""
         return self.key is not None and self.key.scope == PUBLISHED_ONLY
 
+    def check_preconditions(self, document: bytes | None, hint: str = "") -> None:
+        """Raise PreconditionFailed unless the request's conditions hold for a post's document (RFC 9110, section 13.1).
+
+        The document of a missing post is None. The entity tag can be that of the JSON or that of the Markdown file.
+        The error message about If-Match ends with the hint.
+        """
+        environ = self.environ
+        if "HTTP_IF_MATCH" in environ and not any(map(self.if_match.contains, etags(document))):
+            why = "there is no such post" if document is None else why_no_match(environ["HTTP_IF_MATCH"])
+            raise exceptions.PreconditionFailed(f"If-Match: {why}{hint}")
+        writes = self.method not in READ_METHODS  # for a read, the response is 304 instead
+        if writes and "HTTP_IF_NONE_MATCH" in environ and any(map(self.if_none_match.contains_weak, etags(document))):
+            why = "the post already exists" if self.if_none_match.star_tag else "the post still has this entity tag"
+            raise exceptions.PreconditionFailed(f"If-None-Match: {why}")
+
 
 request = cast(Request, flask.request)  # the current request, for views that do not receive it
 # This function returns the current request itself, because each access through Flask's proxy costs a function call.
@@ -245,31 +260,6 @@ STRICT = json.JSONDecoder(
     parse_float=lambda text: float(check_number(text)),
     parse_constant=_no_constant,
 )
-
-
-# Preconditions (RFC 9110, section 13.1)
-
-
-def precondition(request: Request, hint: str = "") -> Callable[[bytes | None], None]:
-    """Return a check that raises PreconditionFailed unless the request's conditions hold for a post's document.
-
-    The document of a missing post is None. The entity tag can be that of the JSON or that of the Markdown file.
-    The error message about If-Match ends with the hint.
-    """
-    environ = request.environ
-    writes = request.method not in READ_METHODS  # for a read, the response is 304 instead
-    match = request.if_match if "HTTP_IF_MATCH" in environ else None
-    none_match = request.if_none_match if writes and "HTTP_IF_NONE_MATCH" in environ else None
-
-    def check(document: bytes | None) -> None:
-        if match is not None and (document is None or not any(map(match.contains, etags(document)))):
-            why = "there is no such post" if document is None else why_no_match(environ["HTTP_IF_MATCH"])
-            raise exceptions.PreconditionFailed(f"If-Match: {why}{hint}")
-        if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
-            why = "the post already exists" if none_match.star_tag else "the post still has this entity tag"
-            raise exceptions.PreconditionFailed(f"If-None-Match: {why}")
-
-    return check
 
 
 def why_no_match(if_match: str) -> str:

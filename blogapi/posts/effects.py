@@ -15,8 +15,9 @@ from blogapi.storage.models import Author
 from blogapi.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# "unchanged" means by a PATCH without effect, "published" at the scheduled time, and "purged" deleted for good
-Kind = Literal["created", "updated", "unchanged", "published", "deleted", "purged"]
+# What a change did to a post. "unchanged" means a PATCH without effect, "published" at the scheduled time, and "purged"
+# deleted for good.
+Outcome = Literal["created", "updated", "unchanged", "published", "deleted", "purged"]
 EVENT_TYPES = {
     "created": "post.created",
     "updated": "post.updated",
@@ -30,7 +31,7 @@ KEPT: dict[str, history.RevisionState] = {"updated": "replaced", "deleted": "del
 class Change(NamedTuple):
     """A change to a post. `old` is {} for a new post, and `new` is {} for a deleted one."""
 
-    kind: Kind
+    outcome: Outcome
     post_id: int
     old: Fields
     new: Fields
@@ -39,10 +40,10 @@ class Change(NamedTuple):
     with_events: bool = True  # False for an import
 
 
-def check_permitted(author: Author, *posts: Fields, kind: Kind = "updated") -> None:
+def check_permitted(author: Author, *posts: Fields, outcome: Outcome = "updated") -> None:
     """Raise NotPermitted if the author may only write drafts, and one of the posts is not a draft. Ignores {}."""
     if author.drafts_only:
-        if kind == "purged":
+        if outcome == "purged":
             raise NotPermitted("a draft can be moved to the trash, but not deleted for good")
         for post in posts:
             if post and post["status"] != "draft":
@@ -51,12 +52,12 @@ def check_permitted(author: Author, *posts: Fields, kind: Kind = "updated") -> N
 
 def run(tx: Transaction, change: Change) -> None:
     """Run all side effects of a change to a post. Raises NotPermitted before anything is written."""
-    kind, post_id, old, new, author, version, with_events = change
-    check_permitted(author, old, new, kind=kind)
-    if kind == "purged" or (kind == "deleted" and not tx.keeps_history):
+    outcome, post_id, old, new, author, version, with_events = change
+    check_permitted(author, old, new, outcome=outcome)
+    if outcome == "purged" or (outcome == "deleted" and not tx.keeps_history):
         forget(tx, post_id)
-    elif kind in KEPT and tx.keeps_history:
-        history.add_revision(tx, post_id, version, author.name, KEPT[kind])
+    elif outcome in KEPT and tx.keeps_history:
+        history.add_revision(tx, post_id, version, author.name, KEPT[outcome])
     slugs.change_former(tx, post_id, old, new)
     tags.change(tx, old, new)
     index.update(tx, post_id, old, new)
@@ -100,10 +101,10 @@ def run_for_tag(
 
 def _events(change: Change) -> list[str]:
     """Return the types of a change's events, in order."""
-    events = [EVENT_TYPES[change.kind]] if change.kind in EVENT_TYPES else []
+    events = [EVENT_TYPES[change.outcome]] if change.outcome in EVENT_TYPES else []
     was_published, is_published = (post.get("status") == "published" for post in (change.old, change.new))
     if is_published and not was_published:
         events.append("post.published")
-    if (was_published or is_published) and change.kind != "unchanged":
+    if (was_published or is_published) and change.outcome != "unchanged":
         events.append(webhooks.SITE_CHANGED)
     return events

@@ -5,13 +5,13 @@ A post's row contains its document, the JSON of the response. The `effects` modu
 
 from collections.abc import Callable
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from peewee import Field, Node, Select
 
 from blogapi import documents
 from blogapi.posts import effects, publication, slugs
-from blogapi.posts.effects import Change, Fields, Kind
+from blogapi.posts.effects import Change, Fields, Outcome
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, DoesNotExist, NeedsThread, PostDoesNotExist, Rejected
@@ -24,22 +24,15 @@ COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from 
 
 PostRef = int | str  # a post's id or slug
 Check = Callable[[bytes | None], None]  # takes the document of a post, or None; raises to refuse a change
-Outcome = Literal["created", "updated", "unchanged"]
 
 
 class StoredPost(NamedTuple):
-    """A stored post: its id, its document, and its version."""
+    """A post after a write, and what the write did to it."""
 
     id: int
     document: bytes
     version: int
-
-
-class Put(NamedTuple):
-    """A post, and the outcome of `put`."""
-
-    post: StoredPost
-    outcome: Outcome
+    outcome: Outcome = "unchanged"
 
 
 def no_check(document: bytes | None) -> None:
@@ -130,7 +123,7 @@ def insert(tx: Transaction, post: Fields, author: Author, version: int = 1, *, w
     copies = {name: post.get(name) for name in COPIES}
     effects.run(tx, Change("created", post_id, {}, post, author, with_events=with_events))
     tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author.name, **copies)
-    return StoredPost(post_id, document.encode(), version)
+    return StoredPost(post_id, document.encode(), version, "created")
 
 
 INSERT = Compiled(Post.insert(placeholders(Post)))
@@ -147,8 +140,8 @@ def change(
     check: Check = no_check,
     *,
     allow_future_draft: bool = False,
-) -> bytes:
-    """Change a post; return its document. Raises DoesNotExist, or Rejected if the change is not possible.
+) -> StoredPost:
+    """Change a post. Raises DoesNotExist, or Rejected if the change is not possible.
 
     `changes` contains fields as for `add`. In addition, None clears a field, and params can be a MergePatch.
     """
@@ -158,8 +151,8 @@ def change(
     new = as_changed(tx, old, changes, allow_future_draft)
     if is_same(old, new):
         effects.run(tx, Change("unchanged", post.id, old, new, author))
-        return post.document
-    return replace(tx, post, old, new, author).document
+        return post
+    return replace(tx, post, old, new, author)
 
 
 def as_changed(reader: Reader, old: Fields, changes: Fields, allow_future_draft: bool = False) -> Fields:
@@ -195,7 +188,7 @@ def put(
     *,
     created_at: str | None = None,
     with_events: bool = True,
-) -> Put:
+) -> StoredPost:
     """Replace a post or, if no post has the slug `ref`, create one the same way `add` does.
 
     Fields that are left out are cleared, except slug, status, published_at and former_slugs. If the post is already the
@@ -207,16 +200,15 @@ def put(
         if isinstance(ref, int):
             raise
         check(None)
-        fields = fields | {"slug": ref}
-        return Put(add(tx, fields, author, created_at=created_at, with_events=with_events), "created")
+        return add(tx, fields | {"slug": ref}, author, created_at=created_at, with_events=with_events)
     old = documents.load(post.document)
     refuse_former_slug(old, ref)
     check(post.document)
     new = publication.as_put(old, fields, tx.now, slugs.was_public(tx, old, fields))
     effects.check_permitted(author, old, new)  # checked even if nothing changes
     if is_same(old, new):
-        return Put(post, "unchanged")
-    return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")
+        return post
+    return replace(tx, post, old, new, author, with_events=with_events)
 
 
 def refuse_former_slug(post: Fields, ref: PostRef) -> None:
@@ -237,7 +229,7 @@ def replace(
     document = documents.dump(new)
     effects.run(tx, Change("updated", post.id, old, new, author, post.version, with_events=with_events))
     _update(tx, old, new, document, author)
-    return StoredPost(post.id, document.encode(), post.version + 1)
+    return StoredPost(post.id, document.encode(), post.version + 1, "updated")
 
 
 def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: Author | None = None) -> None:
@@ -275,8 +267,8 @@ def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_chec
         effects.run_for_damaged(tx, post_id, author)
         tx.defer(DELETE, id=post_id)
         return
-    kind: Kind = "purged" if permanent else "deleted"
-    effects.run(tx, Change(kind, post.id, old, {}, author, post.version))
+    outcome: Outcome = "purged" if permanent else "deleted"
+    effects.run(tx, Change(outcome, post.id, old, {}, author, post.version))
     tx.defer(DELETE, id=post.id)
 
 

@@ -9,7 +9,7 @@ from werkzeug import exceptions
 
 from blogapi.api.access import scoped_query
 from blogapi.api.operations import Answer
-from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
+from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import POSTS_PATH, created_response, list_response, no_content, post_response
 from blogapi.api.schemas import choice, parameters, query_flag
 from blogapi.api.views import Views
@@ -104,7 +104,7 @@ def get_post(request: Request, post: posts.PostRef) -> Response:
     `Content-Location` with the current one.
     """
     document = posts.find(request.database, post, request.published_only)
-    precondition(request)(document)
+    request.check_preconditions(document)
     headers = []
     if isinstance(post, str) and post != (slug := slug_in(document)):
         headers.append(("Content-Location", request.address(f"{POSTS_PATH}by-slug/{slug}")))
@@ -125,8 +125,8 @@ def change_post(request: Request, post: posts.PostRef) -> Response:
     A `scheduled` post needs a `published_at` in the future; a `published` one without a date gets the current time.
     """
     changes = load_post(request, lambda: posts.id_of(request.database, post))
-    document = request.database.write(posts.change, post, changes, request.author, precondition(request))
-    return post_response(request, document)
+    changed = request.database.write(posts.change, post, changes, request.author, request.check_preconditions)
+    return post_response(request, changed.document)
 
 
 @views.operation(
@@ -150,11 +150,10 @@ def put_post(request: Request, post: str) -> Response:
     fields = load_post(request)
     if fields.pop("slug", post) != post:
         raise ValidationError("must match the path, or be left out", "slug")
-    check = precondition(request)
-    put = request.database.write(posts.put, post, fields, request.author, check)
+    put = request.database.write(posts.put, post, fields, request.author, request.check_preconditions)
     if put.outcome == "created":
-        return created_response(request, put.post.id, put.post.document)
-    return post_response(request, put.post.document)
+        return created_response(request, put.id, put.document)
+    return post_response(request, put.document)
 
 
 @views.operation(
@@ -171,8 +170,8 @@ def replace_post(request: Request, post: int) -> Response:
     also be a Markdown file.
     """
     fields = load_post(request)
-    put = request.database.write(posts.put, post, fields, request.author, precondition(request))
-    return post_response(request, put.post.document)
+    put = request.database.write(posts.put, post, fields, request.author, request.check_preconditions)
+    return post_response(request, put.document)
 
 
 @views.operation(
@@ -190,5 +189,5 @@ def delete_post(request: Request, post: posts.PostRef) -> Response:
     """
     permanent = request.query.get("permanent", False)
     write = request.database.write_freeing if permanent else request.database.write
-    write(posts.delete, post, request.author, precondition(request), permanent=permanent)
+    write(posts.delete, post, request.author, request.check_preconditions, permanent=permanent)
     return no_content(request)

@@ -23,7 +23,7 @@ DAY = 24 * 3600
 @pytest.fixture
 def change(database):
     def change(post_id, by="first", **changes):
-        return documents.load(database.write(posts.change, post_id, changes, Author(by)))
+        return documents.load(database.write(posts.change, post_id, changes, Author(by)).document)
 
     return change
 

@@ -21,7 +21,7 @@ def test_changes_deletions_and_creations_are_undone_and_other_posts_stay_as_they
     created = blog.add(by="bad")
     fields = {"title": "A", "content": "one", "tags": []}
     importer, created_at = Author("import"), "2019-01-01T00:00:00Z"
-    imported = blog.done(database.write(posts.put, "old", fields, importer, created_at=created_at)).post.id
+    imported = blog.done(database.write(posts.put, "old", fields, importer, created_at=created_at)).id
     assert blog.undo(key="import", dry_run=True) == {imported: DELETED}
     done = {imported: DELETED, created: DELETED, deleted: RESTORED, changed: CHANGED}
     assert blog.undo(dry_run=True) == blog.undo() == done

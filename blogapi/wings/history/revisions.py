@@ -11,7 +11,7 @@ from blogapi import documents
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.posts import effects, slugs
 from blogapi.posts import storage as posts
-from blogapi.posts.storage import Check, Fields, PostRef, no_check
+from blogapi.posts.storage import Check, Fields, PostRef, StoredPost, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.storage.models import MAX_ID, Author, Revision
@@ -102,14 +102,14 @@ def _find(reader: Reader, condition: Any, kind: str) -> bytes:
 
 def restore(
     tx: Transaction, ref: PostRef, version: int, author: Author, check: Check = no_check, names: list[str] = RESTORED
-) -> bytes:
-    """Restore fields from a revision, and return the post's document. Raises the same exceptions as `posts.change`."""
+) -> StoredPost:
+    """Restore fields from a revision. Raises the same exceptions as `posts.change`."""
     old = documents.load(find(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in names}, author, check)
 
 
-def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check = no_check) -> bytes:
-    """Restore a post from the trash, and return its document. Raises DoesNotExist."""
+def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check = no_check) -> StoredPost:
+    """Restore a post from the trash. Raises DoesNotExist."""
     document = find_in_trash(tx, post_id)
     check(document)
     post = documents.load(document)
@@ -117,8 +117,8 @@ def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check 
     return recreate(tx, post, author)
 
 
-def recreate(tx: Transaction, post: Fields, author: Author) -> bytes:
-    """Recreate a deleted post from any of its versions, and return its document."""
+def recreate(tx: Transaction, post: Fields, author: Author) -> StoredPost:
+    """Recreate a deleted post from any of its versions."""
     former = slugs.still_free(tx, post.get("former_slugs", []), int(post["id"]))
     own = {"slug": slugs.find_free(tx, post["slug"]), "former_slugs": former, "updated_at": tx.now}
     post = unscheduled(post, tx.now) | own
@@ -126,7 +126,7 @@ def recreate(tx: Transaction, post: Fields, author: Author) -> bytes:
     (version,) = tx.one(Revision.select(Revision.version).where(in_trash))
     created = posts.insert(tx, documents.in_order(post), author, version + 1)
     tx.execute(Revision.update(state="restored").where(in_trash))
-    return created.document
+    return created
 
 
 def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:

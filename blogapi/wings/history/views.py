@@ -10,7 +10,7 @@ from werkzeug import exceptions
 
 from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
-from blogapi.api.request import Request, current_request, precondition
+from blogapi.api.request import Request, current_request
 from blogapi.api.responses import POSTS_PATH, list_response, no_content, post_response
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, parse_id, parsed_by
 from blogapi.api.views import Views
@@ -104,8 +104,8 @@ def restore_revision(request: Request, post: posts.PostRef, revision: int) -> Re
 
     All fields are restored except the slug, the former slugs, the status and the dates.
     """
-    document = request.database.write(revisions.restore, post, revision, request.author, precondition(request))
-    return post_response(request, document)
+    restored = request.database.write(revisions.restore, post, revision, request.author, request.check_preconditions)
+    return post_response(request, restored.document)
 
 
 @views.operation(
@@ -139,14 +139,14 @@ def restore_trashed_post(request: Request, post: int) -> Response:
     The post keeps its id, dates and status, but a scheduled post whose time has passed becomes a draft. If another post
     has taken its slug, the restored post gets a new slug.
     """
-    document = request.database.write(revisions.restore_deleted, post, request.author, precondition(request))
-    return post_response(request, document)
+    restored = request.database.write(revisions.restore_deleted, post, request.author, request.check_preconditions)
+    return post_response(request, restored.document)
 
 
 @views.operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), request_headers=("If-Match",))
 def delete_trashed_post(request: Request, post: int) -> Response:
     """Delete a post in the trash permanently, with its revisions."""
-    request.database.write_freeing(revisions.delete_from_trash, post, precondition(request))
+    request.database.write_freeing(revisions.delete_from_trash, post, request.check_preconditions)
     return no_content(request)
 
 

@@ -176,14 +176,14 @@ def update(tx: Transaction, ref: PostRef, parts: entry.Update, author: Author) -
     changes = change_of_post.load(entry.changes_of(parts, old, tx.now))
     if all(value == old.get(name) for name, value in changes.items()):
         return old, old
-    return old, documents.load(posts.change(tx, ref, changes, author, allow_future_draft=True))
+    return old, documents.load(posts.change(tx, ref, changes, author, allow_future_draft=True).document)
 
 
 def undelete(request: Request, ref: PostRef) -> Response:
     if isinstance(ref, str):
         ref = request.database.read_in_thread(request.client, revisions.find_deleted, ref)
     old = documents.load(revisions.find_in_trash(request.database, ref))
-    new = documents.load(request.database.write(revisions.restore_deleted, ref, request.author))
+    new = documents.load(request.database.write(revisions.restore_deleted, ref, request.author).document)
     return changed_response(request, old, new)
 
 

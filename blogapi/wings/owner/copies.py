@@ -34,6 +34,7 @@ from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE, etag_of
 from blogapi.posts import idempotency
 from blogapi.posts import storage as posts
+from blogapi.posts.storage import Check
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.models import Author, DraftCopy
 
@@ -201,24 +202,23 @@ def _bound(tx: Transaction, newest_id: str) -> None:
             tx.execute(DraftCopy.delete().where(DraftCopy.id == copy_id))
 
 
-def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) -> tuple[posts.StoredPost, bool]:
-    """Create a draft's post unless it exists; return the post, and whether it is new. Raises Rejected."""
+def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) -> posts.StoredPost:
+    """Create a draft's post unless it exists. Raises Rejected."""
     draft = sent.copy.draft
-    is_new = post_of(tx, draft) is None
     post = idempotency.add_once(tx, fields, author, key_of(draft)) if draft else posts.add(tx, fields, author)
-    if is_new:
+    if post.outcome == "created":
         tx.execute(DraftCopy.update(draft=str(post.id), post_id=post.id).where(DraftCopy.draft == draft))
         _close(tx, sent, post.id, post.document)
-    return post, is_new
+    return post
 
 
-def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: posts.Check, sent: Sent) -> bytes:
+def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: Check, sent: Sent) -> posts.StoredPost:
     """Save a form to its post. A repeated request is a no-op. Raises the same exceptions as `posts.change`."""
     if find(tx, sent.copy.id, SAVED) and text_of(tx, sent.copy.id)["text"] == sent.fields["text"]:
-        return posts.find(tx, post_id)
-    document = posts.change(tx, post_id, changes, author, check)
-    _close(tx, sent, post_id, document)
-    return document
+        return posts.find_to_change(tx, post_id)
+    post = posts.change(tx, post_id, changes, author, check)
+    _close(tx, sent, post_id, post.document)
+    return post
 
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:

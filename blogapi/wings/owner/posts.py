@@ -153,7 +153,7 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, show: Ca
     """Change a post with a storage operation, and offer Undo. If others have changed the post, call `show` instead."""
     old, check = posts.find(request.database, post_id), partial(check_etag, g.form.get("etag"))
     try:
-        document = request.database.write(operation, post_id, argument, check=check, author=request.author)
+        document = request.database.write(operation, post_id, argument, check=check, author=request.author).document
     except PreconditionFailed:
         return show(post_id)
     can_undo = request.database.keeps_history and document != old
@@ -185,18 +185,18 @@ def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, An
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
     """Apply a proposal, unless it or its post has changed since the page was shown."""
     proposal = proposals.find(request.database, post_id, proposal_id)
-    response = change(post_id, "was changed as proposed.", apply_shown, (proposal_id, g.form.get("proposal")))
+    apply = partial(apply_shown, etag=g.form.get("proposal"))
+    response = change(post_id, "was changed as proposed.", apply, proposal_id)
     if isinstance(response, Response):
         proposal.log_applied()
     return response
 
 
-def apply_shown(tx: Transaction, post_id: int, shown: tuple[int, str], author: Author, check: posts.Check) -> bytes:
+def apply_shown(tx: Transaction, post_id: int, proposal_id: int, etag: str, **options: Any) -> posts.StoredPost:
     """Apply a proposal despite conflicts. Raises PreconditionFailed if the proposal is not the one that was shown."""
-    proposal_id, etag = shown
     if proposals.find(tx, post_id, proposal_id).etag != etag:  # Renaming a tag changes proposals.
         raise PreconditionFailed
-    return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
+    return proposals.apply(tx, post_id, proposal_id, force=True, **options)
 
 
 @views.post(f"{PROPOSAL}/edit")
@@ -331,7 +331,7 @@ def show_deleted(post_id: int) -> str:
 @views.post(f"{TRASHED}/restore")
 def restore_post(post_id: int) -> Response:
     old = documents.load(revisions.find_in_trash(request.database, post_id))
-    document = request.database.write(revisions.restore_deleted, post_id, request.author)
+    document = request.database.write(revisions.restore_deleted, post_id, request.author).document
     new, undo = documents.load(document), (f"/posts/{post_id}/delete", {"etag": etag_of(document)})
     text = "was restored." if new["slug"] == old["slug"] else f"was restored, with the slug {new['slug']}."
     return done(f"/posts/{post_id}", text, new["title"], undo=undo)

@@ -74,8 +74,8 @@ def create_post() -> Any:
     if added := add_image():
         return show_form(added=added)
     fields = load()
-    post, is_new = request.database.write(copies.create, sent_form(), fields, request.author)
-    if not is_new:
+    post = request.database.write(copies.create, sent_form(), fields, request.author)
+    if post.outcome != "created":
         return save_post(post_id=post.id)
     undo = (f"/posts/{post.id}/status", {"to": "draft", "etag": etag_of(post.document)}) if g.form.get("to") else None
     return done(f"/posts/{post.id}", outcome("was created."), fields["title"], undo=undo)

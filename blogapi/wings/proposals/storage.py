@@ -15,7 +15,7 @@ from blogapi.posts import slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
 from blogapi.posts.proposals import withdraw
-from blogapi.posts.storage import Check, Fields, PostRef, no_check
+from blogapi.posts.storage import Check, Fields, PostRef, StoredPost, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
@@ -45,6 +45,7 @@ class StoredProposal(NamedTuple):
     base: dict[str, Any]  # the hashes of the post's fields when the proposal was made, from `_base`
     document: bytes
     changes: Fields  # the new values; an empty value clears the field
+    is_new: bool = False  # whether `add` has just created it
 
     @property
     def etag(self) -> str:
@@ -109,7 +110,7 @@ def find(reader: Reader, ref: PostRef, proposal_id: int) -> StoredProposal:
 def _stored(row: tuple) -> StoredProposal:
     *columns, base, document = row
     try:
-        return StoredProposal._make((*columns, json.loads(base), document, json.loads(document)["changes"]))
+        return StoredProposal._make((*columns, json.loads(base), document, json.loads(document)["changes"], False))
     except (TypeError, ValueError) as error:
         raise Damaged from error
 
@@ -121,10 +122,8 @@ def _is(post_id: int, proposal_id: int) -> Expression:
 # Write
 
 
-def add(
-    tx: Transaction, ref: PostRef, fields: Fields, author: Author, check: Check = no_check
-) -> tuple[StoredProposal, bool]:
-    """Propose a change to a post. Return the proposal, and whether it is new. Raises DoesNotExist or Rejected.
+def add(tx: Transaction, ref: PostRef, fields: Fields, author: Author, check: Check = no_check) -> StoredProposal:
+    """Propose a change to a post. Raises DoesNotExist or Rejected.
 
     `fields` are the same as for `posts.change`. Proposing the same change again only updates the base of the existing
     proposal to the current post.
@@ -144,14 +143,14 @@ def add(
     shown = dict(zip(("id", "post_id", "by", "created_at"), map(str, columns), strict=True))
     shown["base"] = documents.etag_of(post.document)
     document = b'%b,"changes":%b}' % (documents.dump(shown)[:-1].encode(), text)
-    new = StoredProposal(*columns, _base(old, changes), document, changes)
+    new = StoredProposal(*columns, _base(old, changes), document, changes, is_new=same is None)
     if new != same:
         tags = documents.dump(changes["tags"]) if "tags" in changes else ""
         texts = {"base": documents.dump(new.base), "tags": tags, "document": document.decode()}
         tx.execute(Proposal.update(texts).where(Proposal.id == new.id))
-    if same is None:
+    if new.is_new:
         webhooks.record(tx, {"post": old, "proposal": shown | {"fields": [*changes]}}, "post.proposed")
-    return new, same is None
+    return new
 
 
 def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> Fields:
@@ -196,21 +195,18 @@ def _check_room(tx: Transaction, post_id: int, size: int) -> None:
 
 def apply(
     tx: Transaction, ref: PostRef, proposal_id: int, author: Author, check: Check = no_check, *, force: bool = False
-) -> tuple[bytes, StoredProposal]:
-    """Apply a proposal. Return the post's new document and the proposal.
-
-    Raises ChangedSince, and the same exceptions as `posts.change`.
-    """
+) -> StoredPost:
+    """Apply a proposal to its post. Raises ChangedSince, and the same exceptions as `posts.change`."""
     proposal, post = find(tx, ref, proposal_id), posts.find_to_change(tx, ref)
     check(post.document)
     if not force and (both := proposal.conflicts(documents.load(post.document))):
         raise ChangedSince(both)
     changed = posts.change(tx, post.id, cleared(proposal.changes), author)
     withdraw(tx, proposal_id)
-    if changed != post.document:
+    if changed.outcome == "updated":
         row = {"post_id": post.id, "version": post.version, "author": proposal.author, "applied_at": tx.now}
         tx.execute(AppliedProposal.insert(row))
-    return changed, proposal
+    return changed
 
 
 def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author) -> None:

@@ -9,7 +9,7 @@ from werkzeug import exceptions
 
 from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
-from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
+from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import POSTS_PATH, list_response, no_content, post_response, tagged_response
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, query_flag
 from blogapi.api.views import Views
@@ -65,9 +65,8 @@ def propose_change(request: Request, post: posts.PostRef) -> Response:
     may propose a change to any post. Proposing the same change again with the same key returns the same proposal.
     """
     changes = load_body(request, lambda: posts.id_of(request.database, post))
-    check = precondition(request)
-    proposal, is_new = request.database.write(proposals.add, post, changes, request.author, check)
-    if not is_new:
+    proposal = request.database.write(proposals.add, post, changes, request.author, request.check_preconditions)
+    if not proposal.is_new:
         return answer(request, proposal)
     path = request.address(f"{POSTS_PATH}{proposal.post_id}/proposals/{proposal.id}")
     return answer(request, proposal, status=201, headers=[("Location", path)])
@@ -111,11 +110,11 @@ def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Resp
 
     If a field that the proposal changes was changed in the meantime, the response is 412, unless `force` is `true`.
     """
-    apply = partial(proposals.apply, force=request.query.get("force", False))
-    check = precondition(request, "; the ETag must be the post's, not the proposal's")
-    document, applied = request.database.write(apply, post, proposal, request.author, check)
-    applied.log_applied()
-    return post_response(request, document)
+    found, force = proposals.find(request.database, post, proposal), request.query.get("force", False)
+    check = partial(request.check_preconditions, hint="; the ETag must be the post's, not the proposal's")
+    changed = request.database.write(proposals.apply, post, proposal, request.author, check, force=force)
+    found.log_applied()
+    return post_response(request, changed.document)
 
 
 @views.app_errorhandler(proposals.ChangedSince)
