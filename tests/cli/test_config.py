@@ -25,14 +25,12 @@ def test_the_variables_of_push_and_pull_are_ignored():
 
 @cases(
     ("name", "near"),
-    [
-        ("europe/berlin", "Europe/Berlin, Europe/Dublin, Europe/Helsinki"),
-        ("Tokyo", "Asia/Tokyo, "),
-        ("CEST", "Europe/Amsterdam, Europe/Andorra, Europe/Belgrade"),
-        ("AEDT", "Australia/ACT, "),
-        ("../etc/passwd", ""),
-        ("?" * 100_000, ""),
-    ],
+    ("europe/berlin", "Europe/Berlin, Europe/Dublin, Europe/Helsinki"),
+    ("Tokyo", "Asia/Tokyo, "),
+    ("CEST", "Europe/Amsterdam, Europe/Andorra, Europe/Belgrade"),
+    ("AEDT", "Australia/ACT, "),
+    ("../etc/passwd", ""),
+    ("?" * 100_000, ""),
 )
 def test_another_name_is_refused_with_three_zones_that_may_be_meant(name, near):
     with pytest.raises(ValueError, match=r"^BLOGAPI_TIMEZONE: must be the IANA name of a time zone, such as") as error:
@@ -42,16 +40,14 @@ def test_another_name_is_refused_with_three_zones_that_may_be_meant(name, near):
 
 @cases(
     ("environ", "url"),
-    [
-        ({}, "http://127.0.0.1:8000"),
-        ({"HOST": "0.0.0.0", "PORT": "80"}, "http://127.0.0.1:80"),
-        ({"HOST": "::"}, "http://127.0.0.1:8000"),
-        ({"HOST": "fe80::1"}, "http://[fe80::1]:8000"),
-        ({"HOST": "[::1]"}, "http://[::1]:8000"),
-        ({"HOST": "blog.local"}, "http://blog.local:8000"),
-        ({"BLOGAPI_URL": "https://blog.example.org/"}, "https://blog.example.org"),
-        ({"BLOGAPI_URL": "http://[::1]:81"}, "http://[::1]:81"),
-    ],
+    ({}, "http://127.0.0.1:8000"),
+    ({"HOST": "0.0.0.0", "PORT": "80"}, "http://127.0.0.1:80"),
+    ({"HOST": "::"}, "http://127.0.0.1:8000"),
+    ({"HOST": "fe80::1"}, "http://[fe80::1]:8000"),
+    ({"HOST": "[::1]"}, "http://[::1]:8000"),
+    ({"HOST": "blog.local"}, "http://blog.local:8000"),
+    ({"BLOGAPI_URL": "https://blog.example.org/"}, "https://blog.example.org"),
+    ({"BLOGAPI_URL": "http://[::1]:81"}, "http://[::1]:81"),
 )
 def test_the_url_defaults_to_the_address_of_the_server(environ, url):
     assert Config.from_environ(environ).base_url == url
@@ -62,29 +58,27 @@ NETWORKS = [ip_network("10.0.0.0/8"), ip_network("::1/128"), ip_network("fd00::/
 
 @cases(
     ("variable", "text", "name", "value"),
-    [
-        ("HOST", "::1", "host", "::1"),
-        ("PORT", "80", "port", 80),
-        ("BLOGAPI_DATABASE", "x.db", "database", Path("x.db")),
-        ("BLOGAPI_TIMEZONE", "Etc/GMT+5", "timezone", zone_named("Etc/GMT+5")),
-        ("BLOGAPI_TIMEZONE", "America/Argentina/Ushuaia", "timezone", zone_named("America/Argentina/Ushuaia")),
-        ("BLOGAPI_URL", "https://a", "prefix", ""),
-        ("BLOGAPI_URL", "https://a/", "prefix", ""),
-        ("BLOGAPI_URL", "https://a:1/b/c.d/", "prefix", "/b/c.d"),
-        ("BLOGAPI_URL", "https://a/v10", "prefix", "/v10"),
-        ("BLOGAPI_WEBHOOK_PRIVATE", "true", "webhook_private", True),
-        ("BLOGAPI_WEBHOOK_PRIVATE", "false", "webhook_private", False),
-        ("BLOGAPI_TRUSTED_PROXIES", "", "trusted_proxies", ()),
-        ("BLOGAPI_TRUSTED_PROXIES", "10.0.0.1", "trusted_proxies", (ip_network("10.0.0.1/32"),)),
-        ("BLOGAPI_TRUSTED_PROXIES", "10.0.0.0/8 , ::1,fd00::/8", "trusted_proxies", (*NETWORKS,)),
-        ("BLOGAPI_CORS_ORIGINS", "*", "cors_origins", {"*"}),
-        ("BLOGAPI_CORS_ORIGINS", "https://a.b", "cors_origins", {"https://a.b"}),
-        ("BLOGAPI_CORS_ORIGINS", "http://a:3000, https://b,https://b", "cors_origins", {"http://a:3000", "https://b"}),
-        ("BLOGAPI_CORS_ORIGINS", "http://[::1]:8080", "cors_origins", {"http://[::1]:8080"}),
-        ("BLOGAPI_CORS_ORIGINS", "https://a:80,http://a:443", "cors_origins", {"https://a:80", "http://a:443"}),
-        ("BLOGAPI_CORS_ORIGINS", "moz-extension://0e1f", "cors_origins", {"moz-extension://0e1f"}),
-        ("BLOGAPI_CORS_ORIGINS", "capacitor://localhost", "cors_origins", {"capacitor://localhost"}),
-    ],
+    ("HOST", "::1", "host", "::1"),
+    ("PORT", "80", "port", 80),
+    ("BLOGAPI_DATABASE", "x.db", "database", Path("x.db")),
+    ("BLOGAPI_TIMEZONE", "Etc/GMT+5", "timezone", zone_named("Etc/GMT+5")),
+    ("BLOGAPI_TIMEZONE", "America/Argentina/Ushuaia", "timezone", zone_named("America/Argentina/Ushuaia")),
+    ("BLOGAPI_URL", "https://a", "prefix", ""),
+    ("BLOGAPI_URL", "https://a/", "prefix", ""),
+    ("BLOGAPI_URL", "https://a:1/b/c.d/", "prefix", "/b/c.d"),
+    ("BLOGAPI_URL", "https://a/v10", "prefix", "/v10"),
+    ("BLOGAPI_WEBHOOK_PRIVATE", "true", "webhook_private", True),
+    ("BLOGAPI_WEBHOOK_PRIVATE", "false", "webhook_private", False),
+    ("BLOGAPI_TRUSTED_PROXIES", "", "trusted_proxies", ()),
+    ("BLOGAPI_TRUSTED_PROXIES", "10.0.0.1", "trusted_proxies", (ip_network("10.0.0.1/32"),)),
+    ("BLOGAPI_TRUSTED_PROXIES", "10.0.0.0/8 , ::1,fd00::/8", "trusted_proxies", (*NETWORKS,)),
+    ("BLOGAPI_CORS_ORIGINS", "*", "cors_origins", {"*"}),
+    ("BLOGAPI_CORS_ORIGINS", "https://a.b", "cors_origins", {"https://a.b"}),
+    ("BLOGAPI_CORS_ORIGINS", "http://a:3000, https://b,https://b", "cors_origins", {"http://a:3000", "https://b"}),
+    ("BLOGAPI_CORS_ORIGINS", "http://[::1]:8080", "cors_origins", {"http://[::1]:8080"}),
+    ("BLOGAPI_CORS_ORIGINS", "https://a:80,http://a:443", "cors_origins", {"https://a:80", "http://a:443"}),
+    ("BLOGAPI_CORS_ORIGINS", "moz-extension://0e1f", "cors_origins", {"moz-extension://0e1f"}),
+    ("BLOGAPI_CORS_ORIGINS", "capacitor://localhost", "cors_origins", {"capacitor://localhost"}),
 )
 def test_the_text_of_a_setting_is_parsed(variable, text, name, value):
     assert getattr(Config.from_environ({variable: text}), name) == value
@@ -114,32 +108,26 @@ NO_FILES += ["Postgresql://u:SECRET@h/b", " postgresql://u:SECRET@h/b", "mysql:/
 
 @cases(
     ("variable", "texts", "message"),
-    [
-        ("BLOGAPI_KEEP_DAYS", ["36501"], "must be a whole number from 0 to 36500, not '36501'"),
-        ("BLOGAPI_BODY_SECONDS", ["86401"], f"{IS_NO_NUMBER}86400, not '86401'"),
-        ("PORT", ["65536"], f"{IS_NO_NUMBER}65535, not '65536'"),
-        ("PORT", NO_NUMBERS, f"{IS_NO_NUMBER}65535, not "),
-        ("BLOGAPI_RATE_LIMIT", NO_NUMBERS, f"{IS_NO_NUMBER}999999999, not "),
-        ("WEB_CONCURRENCY", ["2"], "must be 1 with SQLite: two workers would double the rate limit"),
-        ("HOST", [""], "must not be empty"),
-        ("BLOGAPI_WEBHOOK_PRIVATE", ["1"], "must be true or false, not '1'"),
-        ("BLOGAPI_LOG_LEVEL", ["INFO"], "must be debug, info, warning or error, not 'INFO'"),
-        ("BLOGAPI_LOG_FORMAT", [""], "must be text or json, not ''"),
-        ("BLOGAPI_DATABASE", [""], "must not be empty"),
-        ("BLOGAPI_DATABASE", NO_FILES, f"{NO_FILE}$"),
-        (
-            "BLOGAPI_URL",
-            [f"https://example.org{path}" for path in OF_THE_SERVICE.split()],
-            "must be the address of the",
-        ),
-        ("BLOGAPI_URL", NO_URLS, "must be http:// or https://, a host, and optionally a port and a path"),
-        ("BLOGAPI_POST_URL", NO_PAGES, "must be an ASCII URL with {slug} or {id} in its path"),
-        ("BLOGAPI_POST_URL", ["https://a.example/日記/{slug}"], ".*, with other characters as %C3%A4; not"),
-        ("BLOGAPI_CORS_ORIGINS", [""], "must not be empty"),
-        ("BLOGAPI_TRUSTED_PROXIES", ["caddy"], f"{PROXIES}: 'caddy' "),
-        ("BLOGAPI_TRUSTED_PROXIES", ["10.0.0.1/8"], f"{PROXIES}: 10.0.0.1/8 "),
-        ("BLOGAPI_TRUSTED_PROXIES", ["::1,"], f"{PROXIES}: '' "),
-    ],
+    ("BLOGAPI_KEEP_DAYS", ["36501"], "must be a whole number from 0 to 36500, not '36501'"),
+    ("BLOGAPI_BODY_SECONDS", ["86401"], f"{IS_NO_NUMBER}86400, not '86401'"),
+    ("PORT", ["65536"], f"{IS_NO_NUMBER}65535, not '65536'"),
+    ("PORT", NO_NUMBERS, f"{IS_NO_NUMBER}65535, not "),
+    ("BLOGAPI_RATE_LIMIT", NO_NUMBERS, f"{IS_NO_NUMBER}999999999, not "),
+    ("WEB_CONCURRENCY", ["2"], "must be 1 with SQLite: two workers would double the rate limit"),
+    ("HOST", [""], "must not be empty"),
+    ("BLOGAPI_WEBHOOK_PRIVATE", ["1"], "must be true or false, not '1'"),
+    ("BLOGAPI_LOG_LEVEL", ["INFO"], "must be debug, info, warning or error, not 'INFO'"),
+    ("BLOGAPI_LOG_FORMAT", [""], "must be text or json, not ''"),
+    ("BLOGAPI_DATABASE", [""], "must not be empty"),
+    ("BLOGAPI_DATABASE", NO_FILES, f"{NO_FILE}$"),
+    ("BLOGAPI_URL", [f"https://example.org{path}" for path in OF_THE_SERVICE.split()], "must be the address of the"),
+    ("BLOGAPI_URL", NO_URLS, "must be http:// or https://, a host, and optionally a port and a path"),
+    ("BLOGAPI_POST_URL", NO_PAGES, "must be an ASCII URL with {slug} or {id} in its path"),
+    ("BLOGAPI_POST_URL", ["https://a.example/日記/{slug}"], ".*, with other characters as %C3%A4; not"),
+    ("BLOGAPI_CORS_ORIGINS", [""], "must not be empty"),
+    ("BLOGAPI_TRUSTED_PROXIES", ["caddy"], f"{PROXIES}: 'caddy' "),
+    ("BLOGAPI_TRUSTED_PROXIES", ["10.0.0.1/8"], f"{PROXIES}: 10.0.0.1/8 "),
+    ("BLOGAPI_TRUSTED_PROXIES", ["::1,"], f"{PROXIES}: '' "),
 )
 def test_an_unusable_setting_is_named(variable, texts, message):
     for text in texts:
@@ -169,18 +157,16 @@ OF_KUBERNETES = "Kubernetes sets it for a Service"
 
 @cases(
     ("variable", "value", "hint"),
-    [
-        ("BLOGAPI_DATABSE", "1", r"did you mean BLOGAPI_DATABASE\?$"),
-        ("BLOGAPI_RATELIMIT", "1", r"did you mean BLOGAPI_RATE_LIMIT\?$"),
-        ("BLOGAPI_WEBHOOKS_PRIVATE", "1", r"did you mean BLOGAPI_WEBHOOK_PRIVATE\?$"),
-        ("BLOGAPI_rate_limit", "1", r"did you mean BLOGAPI_RATE_LIMIT\?$"),
-        ("BLOGAPI_PORT", "1", r"did you mean PORT\?$"),
-        ("BLOGAPI_X", "1", "known: HOST, PORT, BLOGAPI_DAT"),
-        ("BLOGAPI_PORT", "tcp://10.0.0.1:8000", OF_KUBERNETES),
-        ("BLOGAPI_SERVICE_HOST", "10.0.0.1", OF_KUBERNETES),
-        ("BLOGAPI_SERVICE_PORT_HTTP", "8000", OF_KUBERNETES),
-        ("BLOGAPI_PORT_8000_TCP_ADDR", "10.0.0.1", OF_KUBERNETES),
-    ],
+    ("BLOGAPI_DATABSE", "1", r"did you mean BLOGAPI_DATABASE\?$"),
+    ("BLOGAPI_RATELIMIT", "1", r"did you mean BLOGAPI_RATE_LIMIT\?$"),
+    ("BLOGAPI_WEBHOOKS_PRIVATE", "1", r"did you mean BLOGAPI_WEBHOOK_PRIVATE\?$"),
+    ("BLOGAPI_rate_limit", "1", r"did you mean BLOGAPI_RATE_LIMIT\?$"),
+    ("BLOGAPI_PORT", "1", r"did you mean PORT\?$"),
+    ("BLOGAPI_X", "1", "known: HOST, PORT, BLOGAPI_DAT"),
+    ("BLOGAPI_PORT", "tcp://10.0.0.1:8000", OF_KUBERNETES),
+    ("BLOGAPI_SERVICE_HOST", "10.0.0.1", OF_KUBERNETES),
+    ("BLOGAPI_SERVICE_PORT_HTTP", "8000", OF_KUBERNETES),
+    ("BLOGAPI_PORT_8000_TCP_ADDR", "10.0.0.1", OF_KUBERNETES),
 )
 def test_an_unknown_setting_is_refused_with_a_hint(variable, value, hint):
     with pytest.raises(ValueError, match=f"^{variable}: unknown setting; {hint}"):

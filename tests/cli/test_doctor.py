@@ -146,11 +146,9 @@ def test_a_server_for_an_existing_database_creates_none(tmp_path, content):
 
 @cases(
     ("answered", "fault"),
-    [
-        (b"SSH-2.0-OpenSSH_9\r\n", "the response is not HTTP; is the server running?"),
-        (b"HTTP/1.0 404 No\r\n\r\n", "404 No; see the log of the server; if this is another program, set PORT or BLOG"),
-        (b"", "Remote end closed connection without response; is the server running?"),
-    ],
+    (b"SSH-2.0-OpenSSH_9\r\n", "the response is not HTTP; is the server running?"),
+    (b"HTTP/1.0 404 No\r\n\r\n", "404 No; see the log of the server; if this is another program, set PORT or BLOG"),
+    (b"", "Remote end closed connection without response; is the server running?"),
 )
 def test_a_server_that_is_not_ours_is_a_fault(path, answered, fault):
     with closing(socket.create_server(("127.0.0.1", 0))) as server:

@@ -57,22 +57,20 @@ def test_a_locale_that_lacks_characters_changes_no_exit_status(storage, write, t
 
 @cases(
     ("arguments", "message"),
-    [
-        (["import", "--permalink", "/:name/", "."], "Invalid value for '--permalink': must be one of date, pretty,"),
-        (["import", "--base-url", "a", "."], "Invalid value for '--base-url': must be an absolute http or https URL"),
-        (["import", "--static", "typo", "."], "Invalid value for '--static': Directory 'typo' does not exist."),
-        (["import", ""], "': must not be empty"),
-        (["import", ".", ""], "': must not be empty"),
-        (["export", ""], "': must not be empty"),
-        (["images", "--delete"], "--delete needs --unused"),
-        (["images", "--rebase", ""], "must be an absolute http or https URL"),
-        (["images", "--rebase", "blog.example.org"], "must be an absolute http or https URL"),
-        (["images", "--rebase", "ftp://a.example"], "must be an absolute http or https URL"),
-        (["images", "--rebase", f"https://a.example/{'x' * 3000}"], "must be an absolute http or https URL"),
-        (["undo", "--since", "yesterday"], NO_TIME),
-        (["undo", "--since", ""], NO_TIME),
-        (["undo", "--since", "2026-13-01"], NO_TIME),
-    ],
+    (["import", "--permalink", "/:name/", "."], "Invalid value for '--permalink': must be one of date, pretty,"),
+    (["import", "--base-url", "a", "."], "Invalid value for '--base-url': must be an absolute http or https URL"),
+    (["import", "--static", "typo", "."], "Invalid value for '--static': Directory 'typo' does not exist."),
+    (["import", ""], "': must not be empty"),
+    (["import", ".", ""], "': must not be empty"),
+    (["export", ""], "': must not be empty"),
+    (["images", "--delete"], "--delete needs --unused"),
+    (["images", "--rebase", ""], "must be an absolute http or https URL"),
+    (["images", "--rebase", "blog.example.org"], "must be an absolute http or https URL"),
+    (["images", "--rebase", "ftp://a.example"], "must be an absolute http or https URL"),
+    (["images", "--rebase", f"https://a.example/{'x' * 3000}"], "must be an absolute http or https URL"),
+    (["undo", "--since", "yesterday"], NO_TIME),
+    (["undo", "--since", ""], NO_TIME),
+    (["undo", "--since", "2026-13-01"], NO_TIME),
 )
 def test_a_senseless_argument_is_refused(run, storage, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)

@@ -19,11 +19,9 @@ def test_a_container_is_built_from_exactly_the_files_that_it_copies():
 
 @cases(
     ("name", "fields"),
-    [
-        ("examples/skill/SKILL.md", {"name", "description"}),
-        (".github/ISSUE_TEMPLATE/bug.md", {"name", "about"}),
-        (".github/ISSUE_TEMPLATE/idea.md", {"name", "about"}),
-    ],
+    ("examples/skill/SKILL.md", {"name", "description"}),
+    (".github/ISSUE_TEMPLATE/bug.md", {"name", "about"}),
+    (".github/ISSUE_TEMPLATE/idea.md", {"name", "about"}),
 )
 def test_files_for_other_programs_begin_with_the_front_matter_that_these_need(name, fields):
     begin, front_matter, _ = (CHECKOUT / name).read_text().split("---\n", 2)

@@ -14,15 +14,13 @@ def shown(old, new):
 
 @cases(
     ("old", "new", "expected"),
-    [
-        ("abc", "abc", []),
-        ("", "a", ["-", "+a"]),
-        ("abc", "abXc", [" a", " b", "+X", " c"]),
-        ("abc", "ac", [" a", "-b", " c"]),
-        ("abcdefg", "abcDefg", [" b", " c", "-d", "+D", " e", " f"]),
-        ("abcdefghij", "Abcdefghij", ["-a", "+A", " b", " c"]),
-        ("abcdefghij", "Abcdefghi", ["-a", "+A", " b", " c", "@", " h", " i", "-j"]),
-    ],
+    ("abc", "abc", []),
+    ("", "a", ["-", "+a"]),
+    ("abc", "abXc", [" a", " b", "+X", " c"]),
+    ("abc", "ac", [" a", "-b", " c"]),
+    ("abcdefg", "abcDefg", [" b", " c", "-d", "+D", " e", " f"]),
+    ("abcdefghij", "Abcdefghij", ["-a", "+A", " b", " c"]),
+    ("abcdefghij", "Abcdefghi", ["-a", "+A", " b", " c", "@", " h", " i", "-j"]),
 )
 def test_lines_that_differ_are_shown_with_two_around_them(old, new, expected):
     assert shown(old, new) == expected
@@ -77,11 +75,9 @@ def test_the_worst_texts_are_compared_quickly():
 
 @cases(
     ("old", "new", "expected"),
-    [
-        ("a bad day", "a good day", ["a <mark>bad</mark> day", "a <mark>good</mark> day"]),
-        ("a day", "a <b> day", ["a day", "a <mark>&lt;b&gt;</mark> day"]),
-        ("all new", "other words", ["all new", "other words"]),
-    ],
+    ("a bad day", "a good day", ["a <mark>bad</mark> day", "a <mark>good</mark> day"]),
+    ("a day", "a <b> day", ["a day", "a <mark>&lt;b&gt;</mark> day"]),
+    ("all new", "other words", ["all new", "other words"]),
 )
 def test_the_words_that_differ_in_a_line_are_marked(old, new, expected):
     assert [str(line) for _, line in marked([("-", old), ("+", new)])] == expected

@@ -35,11 +35,9 @@ def test_an_uploaded_image_is_shown_with_its_markdown(owner):
 
 @cases(
     ("content", "status", "said"),
-    [
-        (b"Hello", 415, "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be text."),
-        (jpeg()[:300], 400, "File: the file ends early."),
-        (bytes(20 * 1024**2 + 1), 413, "An image must have at most 20,971,520 bytes."),
-    ],
+    (b"Hello", 415, "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be text."),
+    (jpeg()[:300], 400, "File: the file ends early."),
+    (bytes(20 * 1024**2 + 1), 413, "An image must have at most 20,971,520 bytes."),
 )
 def test_a_file_that_is_not_an_image_is_refused_together_with_its_post(owner, client, count, content, status, said):
     answer, page = upload(owner, content)

@@ -177,19 +177,17 @@ def test_a_webhook_is_pinged_and_its_deliveries_are_shown_and_sent_again(owner, 
 
 @cases(
     ("typed", "message"),
-    [
-        ({"url": "example.org"}, "Must be an address that begins with https:// or http://, without spaces."),
-        ({"url": ""}, "Must have 1 to 2,048"),
-        ({"url": "http://127.0.0.1/"}, "127.0.0.1 is"),
-        ({"events": []}, "Must have 1 to"),
-        ({"events": "post.x"}, "Event 1: must be one of"),
-        ({"headers": "Authorization"}, "Must be lines such as"),
-        ({"headers": "A: b\nA: c"}, "Must be lines such as"),
-        ({"headers": "Host: b"}, "Host: must be the name of a header"),
-        ({"after_seconds": "601"}, "Must be from 0 to 600."),
-        ({"after_seconds": "x"}, "Must be a whole number."),
-        ({"body": "x"}, "Must be one of"),
-    ],
+    ({"url": "example.org"}, "Must be an address that begins with https:// or http://, without spaces."),
+    ({"url": ""}, "Must have 1 to 2,048"),
+    ({"url": "http://127.0.0.1/"}, "127.0.0.1 is"),
+    ({"events": []}, "Must have 1 to"),
+    ({"events": "post.x"}, "Event 1: must be one of"),
+    ({"headers": "Authorization"}, "Must be lines such as"),
+    ({"headers": "A: b\nA: c"}, "Must be lines such as"),
+    ({"headers": "Host: b"}, "Host: must be the name of a header"),
+    ({"after_seconds": "601"}, "Must be from 0 to 600."),
+    ({"after_seconds": "x"}, "Must be a whole number."),
+    ({"body": "x"}, "Must be one of"),
 )
 def test_webhooks_that_the_api_would_refuse_are_neither_added_nor_changed(owner, database, typed, message):
     database.write(webhooks.add, "http://8.8.8.8/", ["ping"])

@@ -222,10 +222,8 @@ def test_an_impossible_time_is_refused_next_to_its_field_which_keeps_it(owner, c
 
 @cases(
     ("sent", "reason"),
-    [
-        ({"to": "x"}, "Status: Must be one of published, draft, scheduled, archived."),
-        ({"to": "scheduled", "published_at": "2026-11-20T11:00"}, "Date: Choose a date in the future"),
-    ],
+    ({"to": "x"}, "Status: Must be one of published, draft, scheduled, archived."),
+    ({"to": "scheduled", "published_at": "2026-11-20T11:00"}, "Date: Choose a date in the future"),
 )
 def test_an_impossible_status_is_refused_even_without_its_field(owner, post, sent, reason):
     page = view(owner, f"/settings/posts/{post(status='published')['id']}").press("Archive", **sent)

@@ -28,21 +28,19 @@ def previewed(owner, **fields):
 
 @cases(
     ("content", "html"),
-    [
-        ("**a** ~~b~~", "<p><strong>a</strong> <s>b</s></p>"),
-        ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
-        ("a <b onclick=x>b</b>", "<p>a &lt;b onclick=x&gt;b&lt;/b&gt;</p>"),
-        ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>"),
-        ('![a"](https://b.example/c.png)', '<span class="elsewhere">Image: a&quot; (https://b.example)</span>'),
-        ("![a](http://127.0.0.1:8000/c.png)", '<img src="http://127.0.0.1:8000/c.png" alt="a" />'),
-        ("|a|\n|-|\n|b|", "<td>b</td>"),
-        ("|a|\n|-:|\n|b|", '<td class="right">b</td>'),
-        ("a[^1]\n\n[^1]: b", '<section class="footnotes">'),
-        ("- [x] a", 'aria-label="done" checked="checked" disabled="disabled" type="checkbox"> a'),
-        ("- [ ] **a**", 'disabled="disabled" type="checkbox"> <strong>a</strong>'),
-        ("- [ ]a", "<li>[ ]a</li>"),
-        (f"{'|a' * 200}|\n{'|-' * 200}|\n" + "b\n" * 99 + "\nc", "too large for the preview.)</p>\n<p>c</p>"),
-    ],
+    ("**a** ~~b~~", "<p><strong>a</strong> <s>b</s></p>"),
+    ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+    ("a <b onclick=x>b</b>", "<p>a &lt;b onclick=x&gt;b&lt;/b&gt;</p>"),
+    ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>"),
+    ('![a"](https://b.example/c.png)', '<span class="elsewhere">Image: a&quot; (https://b.example)</span>'),
+    ("![a](http://127.0.0.1:8000/c.png)", '<img src="http://127.0.0.1:8000/c.png" alt="a" />'),
+    ("|a|\n|-|\n|b|", "<td>b</td>"),
+    ("|a|\n|-:|\n|b|", '<td class="right">b</td>'),
+    ("a[^1]\n\n[^1]: b", '<section class="footnotes">'),
+    ("- [x] a", 'aria-label="done" checked="checked" disabled="disabled" type="checkbox"> a'),
+    ("- [ ] **a**", 'disabled="disabled" type="checkbox"> <strong>a</strong>'),
+    ("- [ ]a", "<li>[ ]a</li>"),
+    (f"{'|a' * 200}|\n{'|-' * 200}|\n" + "b\n" * 99 + "\nc", "too large for the preview.)</p>\n<p>c</p>"),
 )
 def test_markdown_is_rendered_and_html_is_shown_as_text(owner, content, html):
     answer = previewed(owner, content=content)

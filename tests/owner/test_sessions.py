@@ -98,13 +98,11 @@ def test_ending_a_session_ends_it_for_every_copy_of_its_cookie(app, database, ow
 
 @cases(
     ("user_agent", "name"),
-    [
-        ("Mozilla/5.0 (Android 15; Mobile; rv:143.0) Gecko/143.0 Firefox/143.0", "Firefox on Android"),
-        ("Mozilla/5.0 (Windows NT 10.0) Chrome/156.0 Safari/537.36 Edg/156.0", "Edge on Windows"),
-        ("Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Version/19.0 Safari/604.1", "Safari on iPhone"),
-        ("", "An unknown browser"),
-        ("x" * 200, "x" * 60),
-    ],
+    ("Mozilla/5.0 (Android 15; Mobile; rv:143.0) Gecko/143.0 Firefox/143.0", "Firefox on Android"),
+    ("Mozilla/5.0 (Windows NT 10.0) Chrome/156.0 Safari/537.36 Edg/156.0", "Edge on Windows"),
+    ("Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Version/19.0 Safari/604.1", "Safari on iPhone"),
+    ("", "An unknown browser"),
+    ("x" * 200, "x" * 60),
 )
 def test_a_session_is_named_after_its_browser_and_system(app, database, user_agent, name):
     client = enter(app, database, browser=user_agent)
@@ -182,19 +180,17 @@ PART = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\n%b\r\n'
 
 @cases(
     ("body", "content_type", "expected"),
-    [
-        (b"{}", "application/json", 415),
-        (b"a=1", None, 415),
-        (b"a=1", "application/x-www-form-urlencoded", 415),
-        (PART % (b"x" * 65536) + b"--x--", MULTIPART, 413),
-        (PART % b"a" * 101 + b"--x--", MULTIPART, 400),
-        (PART % b"a" + PART[:60], MULTIPART, 400),
-        (PART % b"\xff" + b"--x--", MULTIPART, 400),
-        (PART % b"a" + b"--x\r\nno name\r\n\r\n--x--", MULTIPART, 400),
-        (b"x", MULTIPART, 400),
-        (PART % b"a", "multipart/form-data", 400),
-        (b"--x--", MULTIPART, 403),
-    ],
+    (b"{}", "application/json", 415),
+    (b"a=1", None, 415),
+    (b"a=1", "application/x-www-form-urlencoded", 415),
+    (PART % (b"x" * 65536) + b"--x--", MULTIPART, 413),
+    (PART % b"a" * 101 + b"--x--", MULTIPART, 400),
+    (PART % b"a" + PART[:60], MULTIPART, 400),
+    (PART % b"\xff" + b"--x--", MULTIPART, 400),
+    (PART % b"a" + b"--x\r\nno name\r\n\r\n--x--", MULTIPART, 400),
+    (b"x", MULTIPART, 400),
+    (PART % b"a", "multipart/form-data", 400),
+    (b"--x--", MULTIPART, 403),
 )
 def test_a_body_that_is_not_a_form_is_refused_with_a_page(owner, body, content_type, expected):
     answer = owner.post("/settings/keys/create", data=body, content_type=content_type)

@@ -21,12 +21,10 @@ def test_a_post_is_created_with_all_its_fields(owner, client):
 
 @cases(
     ("label", "time", "status", "published_at"),
-    [
-        ("Save draft", "", "draft", None),
-        ("Publish now", "", "published", "2026-11-20T12:00:00Z"),
-        ("Publish now", "2020-01-02T03:04", "published", "2020-01-02T03:04:00Z"),
-        ("Schedule", "2027-01-02T03:04:05", "scheduled", "2027-01-02T03:04:05Z"),
-    ],
+    ("Save draft", "", "draft", None),
+    ("Publish now", "", "published", "2026-11-20T12:00:00Z"),
+    ("Publish now", "2020-01-02T03:04", "published", "2020-01-02T03:04:00Z"),
+    ("Schedule", "2027-01-02T03:04:05", "scheduled", "2027-01-02T03:04:05Z"),
 )
 def test_each_button_of_a_new_post_does_what_it_says(owner, client, label, time, status, published_at):
     page = view(owner, "/settings/posts/new").press(label, title="A", content="B", published_at=time)
@@ -85,18 +83,16 @@ def posts(post):
 
 @cases(
     ("name", "value", "message"),
-    [
-        ("title", "", "Must have 1 to 255 characters."),
-        ("content", "", "Must contain a visible character."),
-        ("excerpt", "x" * 1001, "Must have at most 1,000 characters."),
-        ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),
-        ("slug", "taken", "Already taken by another post."),
-        ("cover_image", "/a.jpg", "Must be an address that begins with https:// or http://, without spaces."),
-        ("published_at", "2027-01-01T00:00:00", "This date is in the future: choose Schedule, or clear it."),
-        ("tags", "a, " + "x" * 65, "Tag 2: must have 1 to 64 characters."),
-        ("tags", "x" * 140_000, "Must be tags of 1 to 64 characters."),
-        ("params", "a: b: c", "Line 1: not valid YAML: mapping values are not allowed"),
-    ],
+    ("title", "", "Must have 1 to 255 characters."),
+    ("content", "", "Must contain a visible character."),
+    ("excerpt", "x" * 1001, "Must have at most 1,000 characters."),
+    ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),
+    ("slug", "taken", "Already taken by another post."),
+    ("cover_image", "/a.jpg", "Must be an address that begins with https:// or http://, without spaces."),
+    ("published_at", "2027-01-01T00:00:00", "This date is in the future: choose Schedule, or clear it."),
+    ("tags", "a, " + "x" * 65, "Tag 2: must have 1 to 64 characters."),
+    ("tags", "x" * 140_000, "Must be tags of 1 to 64 characters."),
+    ("params", "a: b: c", "Line 1: not valid YAML: mapping values are not allowed"),
 )
 def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, client, name, value, message, posts):
     typed = FULL | {"published_at": "2020-01-01T00:00:00", name: value}
@@ -195,14 +191,12 @@ def test_the_slug_of_a_draft_follows_its_title_until_it_is_edited_or_published(o
 
 @cases(
     ("line", "tags"),
-    [
-        ("travel, hills", ["travel", "hills"]),
-        ('"rain, snow", a "b", c', ["rain, snow", 'a "b"', "c"]),
-        ('"say ""hi"""', ['say "hi"']),
-        (" , ,", []),
-        ("a\nb, c", ["a", "b", "c"]),
-        ('"never ends', ["never ends"]),
-    ],
+    ("travel, hills", ["travel", "hills"]),
+    ('"rain, snow", a "b", c', ["rain, snow", 'a "b"', "c"]),
+    ('"say ""hi"""', ['say "hi"']),
+    (" , ,", []),
+    ("a\nb, c", ["a", "b", "c"]),
+    ('"never ends', ["never ends"]),
 )
 def test_commas_separate_tags(owner, client, post, line, tags):
     post()
@@ -291,15 +285,13 @@ def test_an_untouched_time_does_not_change_even_if_the_clocks_repeat_it(own_app,
 
 @cases(
     ("path", "typed", "slug", "end"),
-    [
-        ("new", {"title": "Rye bread"}, "rye-bread-2", "rye-bread-2"),
-        ("new", {"title": "Rye bread", "slug": "old", "suggested": "old"}, "rye-bread-2", "rye-bread-2"),
-        ("new", {"title": "Rye bread", "slug": "mine", "suggested": "old"}, "", "mine"),
-        ("new", {"title": ""}, "", "…"),
-        ("1/edit", {"title": "Rye bread"}, "rye-bread", "rye-bread"),
-        ("1/edit", {"title": "Wheat bread"}, "wheat-bread", "wheat-bread"),
-        ("2/edit", {"title": "Wheat bread", "slug": ""}, "", "public"),
-    ],
+    ("new", {"title": "Rye bread"}, "rye-bread-2", "rye-bread-2"),
+    ("new", {"title": "Rye bread", "slug": "old", "suggested": "old"}, "rye-bread-2", "rye-bread-2"),
+    ("new", {"title": "Rye bread", "slug": "mine", "suggested": "old"}, "", "mine"),
+    ("new", {"title": ""}, "", "…"),
+    ("1/edit", {"title": "Rye bread"}, "rye-bread", "rye-bread"),
+    ("1/edit", {"title": "Wheat bread"}, "wheat-bread", "wheat-bread"),
+    ("2/edit", {"title": "Wheat bread", "slug": ""}, "", "public"),
 )
 def test_a_form_learns_the_slug_and_the_address_that_it_would_get(own_app, post, client, path, typed, slug, end):
     if not client.get("/v1/posts").json:

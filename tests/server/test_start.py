@@ -34,20 +34,15 @@ ONE_WORKER = (
 
 @cases(
     ("given", "line"),
-    [
-        (
-            "BLOGAPI_RATE_LIMIT=ten",
-            "blogapi: BLOGAPI_RATE_LIMIT: must be a whole number from 1 to 999999999, not 'ten'",
-        ),
-        ("HOST=a..b", "not a valid host name; set HOST or PORT"),
-        (
-            "BLOGAPI_DATABASE=/dev/null",
-            "cannot use the database /dev/null: it is not a regular file; set BLOGAPI_DATABASE to a file",
-        ),
-        ("GUNICORN_CMD_ARGS=--workers 2", ONE_WORKER),
-        ("--preload", ONE_WORKER),
-        ("--worker-class=gthread", ONE_WORKER),
-    ],
+    ("BLOGAPI_RATE_LIMIT=ten", "blogapi: BLOGAPI_RATE_LIMIT: must be a whole number from 1 to 999999999, not 'ten'"),
+    ("HOST=a..b", "not a valid host name; set HOST or PORT"),
+    (
+        "BLOGAPI_DATABASE=/dev/null",
+        "cannot use the database /dev/null: it is not a regular file; set BLOGAPI_DATABASE to a file",
+    ),
+    ("GUNICORN_CMD_ARGS=--workers 2", ONE_WORKER),
+    ("--preload", ONE_WORKER),
+    ("--worker-class=gthread", ONE_WORKER),
 )
 def test_an_unusable_setting_or_option_ends_it_with_one_clear_line(tmp_path, given, line):
     is_option = given.startswith("--")

@@ -34,10 +34,7 @@ SEEN = {
         *["Many, Hidden again, Given later, Imported, Twice, Dated draft, Dated, Published, Post 1"] * 2,
         *("Travel 1", "", 30),
     ),
-    "1.2.1": (
-        *["Saved here, Pictured, Due, Archived, Scheduled, Draft, Post 1"] * 2,
-        *("Travel 2", "red.png", 30),
-    ),
+    "1.2.1": (*["Saved here, Pictured, Due, Archived, Scheduled, Draft, Post 1"] * 2, *("Travel 2", "red.png", 30)),
     "1.3.0": ("Draft, Post 1", "Draft", "Rye 1, Travel 2", "", 30),
 }
 for path in SAMPLES.glob("blog-*.json"):  # made by tests/make_sample.py

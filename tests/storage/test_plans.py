@@ -25,12 +25,10 @@ INDEXED += [
 
 @cases(
     ("query", "exceptions"),
-    [
-        *((lists.created_query(status, by_tag), []) for status in EACH for by_tag in (0, 1)),
-        *((search.rows_query("created_at", status, "", False), ["SCAN matches"]) for status in EACH),
-        *((query, []) for query in INDEXED),
-        (sender.DUE_WEBHOOKS, ["SCAN t1"]),  # reads the few webhooks
-    ],
+    *((lists.created_query(status, by_tag), []) for status in EACH for by_tag in (0, 1)),
+    *((search.rows_query("created_at", status, "", False), ["SCAN matches"]) for status in EACH),
+    *((query, []) for query in INDEXED),
+    (sender.DUE_WEBHOOKS, ["SCAN t1"]),  # reads the few webhooks
 )
 def test_no_query_scans_or_sorts(plan, query, exceptions):
     steps = [step for step in plan(query) if "VIRTUAL TABLE" not in step]  # the index of the words
