@@ -26,8 +26,6 @@ from tests.databases import busy, execute
 from tests.invariants import sound_posts
 from tests.service import BIN, eventually
 
-# Imports
-
 
 def test_posts_are_created_in_the_order_of_their_dates_and_updated_now(run, folder, storage):
     run("import", folder(a="---\ndate: 2021-01-01\n---\nA", b="---\ndate: 2020-01-01\n---\nB"))
@@ -53,9 +51,6 @@ def test_a_damaged_post_is_refused_and_the_others_are_imported(run, folder, path
     execute(path, "UPDATE post SET document = '{' WHERE slug = 'a'")
     folder(a="# New", b="# New")
     assert run("import", top) == (1, ["made 0, changed 1, unchanged 0, refused 1"], [f"{top}/a.md: a post is damaged"])
-
-
-# Next to other processes
 
 
 def test_what_is_said_to_be_imported_is_stored_and_the_lock_is_free_meanwhile(storage, path):
@@ -151,9 +146,6 @@ def test_a_running_server_shows_imported_posts_and_keeps_writing(service, folder
     assert service.request("GET", "/v1/posts/by-slug/post-00499")[2]["content"] == "Words 499.\n"
 
 
-# Export
-
-
 def test_every_post_is_exported_and_a_second_export_writes_nothing(run, folder, tmp_path, path):
     run("import", many(folder, 120))
     assert run("export", tmp_path / "out") == (0, ["written 120, unchanged 0, deleted 0"], [])
@@ -192,8 +184,6 @@ def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_pat
     assert str(result.exception) == "these posts are damaged: 3, 1; all others were read"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.md", "b.md", "c.md"]
 
-
-# Former slugs, and time zones
 
 OLD = "---\ndate: 2020-01-01\naliases: [/old/, /b/, /taken/]\n---\nA"
 

@@ -26,9 +26,6 @@ def imported(run, storage, write, content, files, *options, name="a.md"):
     return stored(storage)["a"]["content"]
 
 
-# Images that are found
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -149,9 +146,6 @@ def test_images_of_a_ghost_export_are_found(run, storage, write):
     run("import", top / "ghost.json", "--static", top / "content/images")
     post = stored(storage)["a"]
     assert (post["content"], post["cover_image"]) == (f"![Loaf]({address(LOAF)})\n", address(COVER))
-
-
-# The output
 
 
 def test_a_second_import_changes_nothing_and_images_are_stored_once(run, storage, write):

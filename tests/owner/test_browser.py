@@ -24,9 +24,6 @@ def status(service, key):
     return service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0]
 
 
-# The owner
-
-
 def test_a_new_key_and_the_command_shown_with_it_can_be_copied_and_work(window):
     window.fill(name="laptop", scope="do everything")
     window.click("Create key")
@@ -82,9 +79,6 @@ def test_keys_and_webhooks_are_accessible_and_never_scroll_sideways(visitor, axe
     visitor.check(axe)
     webhooks = "/settings/webhooks", "/settings/webhooks?after_seconds=60&body=dispatch", "/settings/webhooks/2/edit"
     visitor.check_each(axe, *webhooks, "/settings/posts", "/settings/posts?status=x", "/settings/sessions")
-
-
-# Everybody else
 
 
 def test_a_link_in_an_email_opens_a_session(visitor):

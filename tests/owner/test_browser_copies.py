@@ -135,9 +135,6 @@ def test_kept_and_failed_are_announced_once_each(window):
     assert [text.partition(" ")[0] for text in announced] == ["Kept", "Not", "Kept"]
 
 
-# In two tabs, on two devices or over the API at the same time
-
-
 def continue_on_two_devices(window):
     """Continue the open text on the laptop, which is offline, and on a phone; use that of the laptop.
 

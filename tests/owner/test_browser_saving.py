@@ -196,8 +196,6 @@ def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
     assert window.stored() == "One." + "\n\n".join(f"**{number}** is a line" for number in range(4000))
 
 
-# What stands beside the text, publishing, and what is pasted
-
 LONG = "\n\n".join(f"Paragraph {number} of a long day." for number in range(200))
 FOCUSED = "return document.activeElement.textContent"
 

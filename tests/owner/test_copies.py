@@ -254,9 +254,6 @@ def test_a_form_without_a_copy_creates_a_post_each_time(owner, form, count):
     assert count(Post) == 2
 
 
-# Forms shown again
-
-
 def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown(owner, client, post):
     post(title="Hello", content="One.\nTwo.\nThree.")
     page = view(owner, "/settings/posts/1/edit")

@@ -15,9 +15,6 @@ def get(client, post_id=1):
     return client.get(f"/v1/posts/{post_id}").json
 
 
-# Undo
-
-
 def test_an_edit_is_undone_with_slug_status_and_date(owner, client, post):
     before = post(**WORDS, published_at="2020-01-01T00:00:00Z", status="published", cover_image="https://example.org/a")
     typed = {"title": "Bye", "content": "x", "excerpt": "", "tags": "c", "slug": "bye", "cover_image": ""}
@@ -54,9 +51,6 @@ def test_an_undo_does_not_undo_later_changes_by_others(owner, client, post):
     assert (page.status, page.all("h1")) == (412, ["First draft"])
     assert page.all(".problem h3, .problem ins") == ["Excerpt", "theirs"]
     assert (get(client)["title"], get(client)["excerpt"]) == ("First", "theirs")
-
-
-# History
 
 
 def test_the_history_shows_who_replaced_each_version_and_when(owner, client, post, clock):
@@ -103,9 +97,6 @@ def test_any_two_versions_can_be_compared(owner, client, post):
     assert page.said[0] == "They do not differ."
     for query, status in (("old=9", 404), ("old=x", 400), ("old=1&new=-1", 400), (f"old={10**18}", 404)):
         assert view(owner, f"{action}?{query}").status == status, query
-
-
-# Trash
 
 
 def test_a_deleted_post_is_in_the_trash_until_an_undo_restores_it(owner, client, post):

@@ -11,8 +11,6 @@ from tests.service import add_key
 
 SENT_BEFORE = "This form was sent before, and what it created is gone. Press the button again to create another."
 
-# Keys
-
 
 def status(client, key, method="GET"):
     return client.open("/v1/posts", method=method, headers={"Authorization": f"Bearer {key}"}).status_code
@@ -118,8 +116,6 @@ def test_a_form_without_its_nonce_creates_nothing(owner, database, count, path):
         assert send(owner, action, sent).status_code == 400
     assert (keys.listing(database), count(Webhook)) == ([], 0)
 
-
-# Webhooks
 
 EVENTS = ["post.created", "post.published"]
 

@@ -31,9 +31,6 @@ def test_a_date_is_called_a_publication_only_if_it_is_one(owner, client):
         assert view(owner, f"/settings/posts/{post['id']}").all(".about dt")[0] == label
 
 
-# The list
-
-
 def test_posts_are_counted_by_their_current_status(owner, client, post, clock, database):
     for status in ("published", "draft", "draft"):
         post(status=status)
@@ -132,9 +129,6 @@ def test_a_damaged_post_in_the_trash_can_be_deleted(owner, client, post, damage)
     assert client.get("/v1/trash").json == []
 
 
-# A post
-
-
 def test_a_post_is_shown_with_all_its_fields(owner, post):
     fields = {"excerpt": "Short.", "tags": ["One, two", "<i>"], "cover_image": "https://example.org/a.jpg"}
     post(title="Hello", content="\n# A\n\n<b>b</b>", status="published", **fields)
@@ -162,9 +156,6 @@ def test_text_is_never_markup(owner, post, database):
     assert view(owner, "/settings/posts").titles == [hostile]
     fields = page.form("Save draft")[1]
     assert [fields[name] for name in ("title", "content", "excerpt")] == [hostile] * 3
-
-
-# The status of a post
 
 
 NOW, TOMORROW = "2026-11-20T12:00:00Z", "2026-11-21T08:30:00Z"

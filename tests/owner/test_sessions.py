@@ -144,9 +144,6 @@ def status(service, cookie, path="/settings/keys"):
         return int(sock.makefile().read().split()[1])
 
 
-# Forms
-
-
 def test_a_change_needs_the_token_of_its_own_form(app, database, owner, post):
     post()
     fields = view(owner, "/settings/posts/1").form("Publish now")[1]
@@ -222,9 +219,6 @@ def test_a_busy_database_is_answered_with_a_page(config, owner, impatient):
     assert page.said[0].startswith("The database is busy; nothing was changed")
 
 
-# Notices
-
-
 def test_a_notice_is_shown_once_and_only_to_its_session(app, database, owner):
     page = view(owner, "/settings/keys").press("Create key", name="laptop")
     assert page.all(".new h2") == ["Copy the key laptop now"]
@@ -251,9 +245,6 @@ def test_a_notice_waits_until_its_own_page_is_shown(owner, config):
     assert view(owner, "/settings/keys").all(".new h2") == ["Copy the key laptop now"]
 
 
-# Under a path
-
-
 def test_every_address_is_below_the_path_of_the_public_address(own_app):
     client = own_app(url="https://example.org/blog").test_client()
     client.environ_base["wsgi.url_scheme"] = "https"
@@ -269,9 +260,6 @@ def test_every_address_is_below_the_path_of_the_public_address(own_app):
     action, fields = Page(client, client.get("/settings/posts/new")).form("Save draft")
     answer = send(client, action.removeprefix("/blog"), fields | {"title": "A", "content": "B"})
     assert answer.headers["Location"] == "/blog/settings/posts/1"
-
-
-# Long sessions
 
 
 @pytest.mark.both_engines

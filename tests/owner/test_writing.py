@@ -8,8 +8,6 @@ from blogapi.wings.owner.fields import MORE_FIELDS
 from tests.cases import cases
 from tests.owner.pages import FULL, Page, enter, put_copy, send, shown, view
 
-# Creating
-
 
 def test_a_post_is_created_with_all_its_fields(owner, client):
     page = view(owner, "/settings/posts/new").press("Save draft", **FULL)
@@ -71,9 +69,6 @@ def test_a_form_sent_again_after_its_post_was_deleted_says_so_and_creates_anothe
     assert page.press("Save draft").said[0] == "“Hello” was created."
 
 
-# Errors
-
-
 @pytest.fixture
 def posts(post):
     """Two posts, which have the slugs `taken` and `mine`."""
@@ -108,9 +103,6 @@ def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, cl
         page = page.press(label, **FULL | {"slug": "saved" + path[-1], "published_at": ""})
         assert page.said[0].startswith("“Hello” was")
     client.delete("/v1/posts/by-slug/savedw")
-
-
-# Changing
 
 
 def test_a_post_form_shows_the_post_and_saves_changes(owner, client, post):
@@ -244,9 +236,6 @@ def test_a_post_that_went_live_while_it_was_edited_is_changed_only_after_a_quest
     assert page.press("Update").said[0] == "“A title” was saved."
     new = client.get("/v1/posts/1").json
     assert (new["content"], new["status"]) == ("One. Half a sen", "published")
-
-
-# Times without scripts, and former slugs
 
 
 @pytest.fixture

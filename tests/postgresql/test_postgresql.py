@@ -32,9 +32,6 @@ pytestmark = pytest.mark.slow
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 
 
-# Addresses
-
-
 @cases("url", ["postgresql://me:sec@ret@h/b", "postgresql://me:sec/ret@h/b", "postgresql://me:sec%ret@h/b"])
 def test_an_address_with_an_unescaped_password_is_refused_and_not_shown(url):
     with pytest.raises(
@@ -73,9 +70,6 @@ def test_a_pooler_must_keep_sessions_apart(postgresql_server, postgresql_url, mo
                 engine.open()
         finally:
             pooler.terminate()
-
-
-# Tables
 
 
 @cases("model", BaseModel.__subclasses__())
@@ -136,9 +130,6 @@ def test_a_key_revoked_during_a_request_is_unknown(postgresql, connection, chang
             waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
             eventually(lambda: connection.execute(waits).fetchone())
         assert authenticated.result(20) is None
-
-
-# Queries
 
 
 FILL = """
@@ -219,9 +210,6 @@ def test_no_list_reads_many_more_posts_than_it_returns(postgresql, connection, a
                     assert rows_read(plan) <= 220, plan
 
 
-# Round trips
-
-
 FIELDS = {"title": "A", "content": "x", "status": "published", "tags": ["a", "b", "c", "d"]}
 
 
@@ -241,9 +229,6 @@ def test_a_creation_and_a_deletion_take_three_round_trips_each(postgresql, tmp_p
     # 4 is the newest with its tags.
     deletions = [round_trips(posts.delete, post_id, Author("first")) for post_id in (1, 2, 4)]
     assert creations[1:] + deletions[1:] == [3] * 5  # The first of each prepare statements.
-
-
-# Limits
 
 
 def pages(read):

@@ -1,4 +1,4 @@
-"""Broken requests: each gets the Error body with rate-limit headers, stores nothing, and is logged in one line."""
+"""Unusual requests are answered; broken ones get the Error body, store nothing, and are logged in one line each."""
 
 import itertools
 import re
@@ -76,9 +76,6 @@ def test_an_answer_arrives_despite_unread_input(server, head):
 def test_an_answer_arrives_even_if_16_mb_are_sent_before_it_is_read(server, key, status, length):
     head = head_of(REQUEST, HOST, key, JSON, f"Content-Length: {length}")
     assert refused(server, head + b" " * min(length, 16_000_000))[0] == status
-
-
-# Unusual but valid requests
 
 
 def test_expect_100_continue_is_answered_when_the_body_is_wanted(server):

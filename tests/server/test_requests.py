@@ -71,9 +71,6 @@ def test_headers_that_differ_each_time_take_little_memory():
         tracemalloc.stop()
 
 
-# Behind a proxy: which address counts as the client's
-
-
 TRUSTED = tuple(map(ip_network, ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")))
 CLIENT = "203.0.113.7"
 

@@ -40,9 +40,6 @@ def subscribe(service, receiver, *events):
     assert service.request("POST", "/v1/webhooks", {"url": receiver.url, "events": events})[0] == 201
 
 
-# Consistency between processes
-
-
 def test_a_write_acknowledged_by_one_process_is_visible_in_all(two):
     for number in range(20):
         status, headers, post = two[number % 2].request("POST", "/v1/posts", {"title": "A", "content": f"{number}"})
@@ -68,9 +65,6 @@ def test_a_revoked_key_stops_working_everywhere_at_once(two):
     assert [service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0] for service in two] == [200, 200]
     two[0].blogapi("keys", "revoke", "mine")
     assert [service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0] for service in two] == [401, 401]
-
-
-# The process that sends webhooks and publishes posts
 
 
 def leading_worker(services):
@@ -132,9 +126,6 @@ def test_if_the_sender_dies_or_is_frozen_another_takes_over(two, receiver, numbe
             os.kill(worker, signal.SIGCONT)
 
 
-# Processes that die or hang
-
-
 def test_killed_workers_and_services_lose_nothing_that_was_acknowledged(serve_together, receiver, url, ask):
     two = [serve_together(), serve_together()]
     editors = [Editor(number) for number in range(4)]
@@ -191,9 +182,6 @@ def test_writes_that_wait_for_the_lock_delay_no_read(serve_together, url):
         session.commit()
         assert {write.result()[0] for write in writes} == {201}
     engine.close()
-
-
-# PostgreSQL crashes
 
 
 @pytest.fixture

@@ -45,8 +45,6 @@ def test_a_slow_read_ends_in_time_without_threads(plain, impatient):
         plain.read_in_thread("client", lambda reader: reader.row(SQL(f"{numbers} SELECT count(*) FROM n")))
 
 
-# Peewee, as its documentation shows it: the models use the database of the application
-
 HELLO = {"title": "Hello", "content": "World", "status": "published", "tags": ["News"]}
 
 

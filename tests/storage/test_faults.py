@@ -22,9 +22,6 @@ def create(service, **fields):
     return service.request("POST", "/v1/posts", POST | fields)
 
 
-# Files
-
-
 def test_a_deleted_wal_loses_nothing_and_is_logged(service):
     acknowledged = {create(service)[2]["id"] for _ in range(3)}
     service.database.with_name("blog.db-wal").unlink()
@@ -101,9 +98,6 @@ def test_a_query_that_fails_halfway_is_503_and_the_next_one_works(service):
     assert len(service.request("GET", "/v1/posts?limit=1000")[2]) == 200
 
 
-# Slow and waiting writers
-
-
 def test_others_read_while_a_tag_of_many_large_posts_is_renamed(service):
     for number in range(40):
         create(service, content="x" * 1_000_000, slug=f"large-{number}")
@@ -142,9 +136,6 @@ def test_a_key_that_a_stopped_terminal_does_not_show_blocks_no_write_and_is_not_
         key = re.search("blog_[A-Za-z0-9_-]{43}", pipe.read().decode())[0]
     assert process.wait(60) == 0
     assert service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0] == 200
-
-
-# Backups
 
 
 def test_a_backup_of_a_damaged_database_is_refused(service, tmp_path):

@@ -56,9 +56,6 @@ def test_running_out_of_memory_is_a_temporary_failure(database, engine, slugs):
     assert slugs() == ["a"]
 
 
-# In threads
-
-
 def test_others_can_read_during_a_write_in_a_thread(database, slugs):
     def operation(tx):
         add(tx, "a")
@@ -135,8 +132,6 @@ def test_writes_waiting_for_one_in_a_thread_come_before_the_next_one_in_a_thread
     writer.join()
     assert slugs() == ["a", "b", "c"]
 
-
-# Reads
 
 FOREVER = SQL("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
 
