@@ -1,6 +1,7 @@
 """Fixtures that keep a folder and a service in sync."""
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -53,8 +54,10 @@ def command_runner(blog, monkeypatch):
     monkeypatch.setenv("BLOGAPI_KEY", blog.key)
     monkeypatch.setenv("BLOGAPI_REMOTE", f"http://127.0.0.1:{blog.port}")
 
-    def run(*arguments, key=None, to=None):
+    def run(*arguments, key=None, to=None, on=None):
         environ = {"BLOGAPI_KEY": key or blog.key} | ({"BLOGAPI_REMOTE": to} if to else {})
+        if on:  # another machine, which has another state folder
+            environ["XDG_STATE_HOME"] = f"{os.environ['XDG_STATE_HOME']}-{on}"
         result = CliRunner().invoke(cli.command_line, [*map(str, arguments)], env=environ)
         if isinstance(result.exception, ValueError):  # `main` prints these.
             return 1, [*result.output.splitlines(), str(result.exception)]
@@ -144,6 +147,12 @@ def read_state(folder):
 
 def write_state(folder, head, entries):
     (folder / ".blogapi.json").write_text("".join(f"{json.dumps(line)}\n" for line in (head, *entries.items())))
+
+
+def record(folder, name="a.md", **fields):
+    """Change what the state records of a file."""
+    head, entries = read_state(folder)
+    write_state(folder, head, entries | {name: entries[name] | fields})
 
 
 def contents(folder):

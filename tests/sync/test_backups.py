@@ -14,9 +14,9 @@ from tests.sync.conftest import (
     edit,
     next_second,
     read_state,
+    record,
     restore_backup,
     take_backup,
-    write_state,
 )
 
 
@@ -104,9 +104,7 @@ def test_a_key_that_cannot_read_the_history_overwrites_nothing_after_a_restored_
 
 def test_a_post_is_a_conflict_if_its_history_no_longer_reaches_back(run, synced, change):
     here = synced(a="# A\n\nPerhaps the only copy.\n")
-    head, entries = read_state(here)
-    entries["a.md"]["updated_at"] = "2020-01-01T00:00:00Z"
-    write_state(here, head, entries)
+    record(here, updated_at="2020-01-01T00:00:00Z")
     for number in range(51):
         change("a", content=f"{number}")
     status, lines = run("pull", here)
@@ -130,10 +128,8 @@ def test_a_file_that_changes_while_images_are_fetched_is_not_replaced(run, synce
     status, lines = run("pull", here, "--images")
     assert status == 2
     assert [line for line in lines if "it is changing right now" in line]
-    assert {name: data for name, data in contents(here).items() if name.endswith(".md")} == {
-        "a.md": b"# A, mine\n",
-        "new.md": b"# New, mine\n",
-    }
+    left = {name: data for name, data in contents(here).items() if name.endswith(".md")}
+    assert left == {"a.md": b"# A, mine\n", "new.md": b"# New, mine\n"}
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])
@@ -157,13 +153,12 @@ def test_what_comes_back_at_the_last_moment_is_not_deleted(run, synced, there, b
 
 def test_a_version_that_ended_when_the_recorded_one_was_seen_proves_nothing(run, synced, change):
     here = synced(a="One.\n")
-    head, entries = read_state(here)
-    begun = entries["a.md"]["updated_at"]
+    begun = read_state(here)[1]["a.md"]["updated_at"]
     next_second()
     now = change("a", content="Two.\n")["updated_at"]
-    write_state(here, head, {"a.md": entries["a.md"] | {"updated_at": now, "seen": begun}})  # It was not current then.
+    record(here, updated_at=now, seen=begun)  # It was not current then.
     assert run("pull", here)[1][0].startswith("conflict a.md: its post went back to an earlier version, ")
-    write_state(here, head, {"a.md": entries["a.md"] | {"updated_at": now, "seen": now}})
+    record(here, updated_at=now, seen=now)
     assert run("pull", here)[1][0] == "updated a.md"
 
 

@@ -19,8 +19,7 @@ from tests.sync.conftest import (
     counts,
     edit,
     next_second,
-    read_state,
-    write_state,
+    record,
 )
 
 HELLO = (
@@ -40,9 +39,8 @@ def test_a_push_and_a_pull_into_another_folder_give_the_same_files(run, folder, 
     assert (status, lines[-1]) == (1, counts(created=4, failed=1))
     assert lines[0].startswith("failed broken.md:2: ")
     posts = there()
-    assert {slug: post["status"] for slug, post in posts.items()} == {
-        "hello": "published", "draft": "draft", "nested": "draft", "old": "published",
-    }  # fmt: skip
+    statuses = {"hello": "published", "draft": "draft", "nested": "draft", "old": "published"}
+    assert {slug: post["status"] for slug, post in posts.items()} == statuses
     assert (posts["hello"]["params"], posts["old"]["published_at"]) == ({"layout": "wide"}, "2025-03-04T00:00:00Z")
     assert posts["draft"]["content"] == "# A draft\n\nNot yet.\r\nNever."
     (here / "broken.md").unlink()
@@ -198,9 +196,7 @@ def changed(synced, blog, change):
         if there == "deleted":
             assert blog.request("DELETE", "/v1/posts/by-slug/a")[0] == 204
         elif there:
-            head, entries = read_state(folder_here)
-            entries["a.md"]["updated_at"] = "2020-01-01T00:00:00Z"  # as if it had not been changed in the same second
-            write_state(folder_here, head, entries)
+            record(folder_here, updated_at="2020-01-01T00:00:00Z")  # as if it had not been changed in the same second
             change("a", content=f"# A\n\n{'Words, there' if there == 'edited' else 'The same'}.\n")
         return folder_here
 
@@ -301,14 +297,12 @@ def test_a_post_older_than_recorded_is_a_conflict_unless_it_says_the_same(run, s
     here = synced(a="# A\n")
     change("a", excerpt="Newer.")
     run("pull", here)
-    head, entries = read_state(here)
     for time in ("1999-01-01T00:00:00Z", "2099-01-01T00:00:00Z"):
-        entries["a.md"]["updated_at"] = time
         for command in ("push", "pull"):  # It was only touched: the texts are the same.
-            write_state(here, head, entries)
+            record(here, updated_at=time)
             assert run(command, here) == (0, [counts(unchanged=1)])
     change("a", excerpt="Restored.")
-    write_state(here, head, entries)
+    record(here, updated_at=time)
     for command in ("push", "pull"):
         assert run(command, here)[1][0].startswith("conflict a.md: its post went back to an earlier version")
     mine = contents(here)["a.md"]

@@ -1,13 +1,12 @@
 """Push and pull: which post a file is, even if its name or its slug changes."""
 
-import json
 import shutil
 
 import pytest
 
 from tests.blogs import write_files
 from tests.images.pictures import png
-from tests.sync.conftest import CHANGED_THERE, contents, counts, edit, next_second, read_state, texts, write_state
+from tests.sync.conftest import CHANGED_THERE, contents, counts, edit, next_second, read_state, record, texts
 
 
 @pytest.mark.parametrize(
@@ -112,15 +111,14 @@ def test_a_pull_writes_the_new_addresses_of_images_and_a_push_sends_no_old_ones(
 
 def test_status_asks_for_the_history_of_a_post_once(run, synced, change, blog):
     here = synced(a="# A\n")
-    head, entries = read_state(here)
     next_second()
     change("a", content="Theirs.")
-    write_state(here, head, {"a.md": entries["a.md"] | {"updated_at": "2020-01-01T00:00:00Z"}})
+    record(here, updated_at="2020-01-01T00:00:00Z")
     before = blog.log.count("/revisions?")
     run("status", here)
     blog.request("GET", "/healthz?last")
     assert blog.log.count("/revisions?") - before <= 1
-    assert json.loads((here / ".blogapi.json").read_text().splitlines()[0])["remote"]
+    assert read_state(here)[0]["remote"]
 
 
 def test_a_copy_of_the_folder_without_its_state_creates_no_post_twice(run, folder, change, there, tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 from blogapi.wings.sync.compare import ABSENT, CHANGED, REWOUND, SAME, Action, Side, decide, reason
 from tests.cases import cases
-from tests.sync.conftest import CHANGED_THERE, GONE_THERE, contents, counts, read_state, write_state
+from tests.sync.conftest import CHANGED_THERE, GONE_THERE, contents, counts, read_state, record, write_state
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])
@@ -41,9 +41,8 @@ def test_pull_removes_no_file_because_a_database_was_replaced(run, synced, blog)
         "its post is gone and not in the trash (it was deleted permanently, or a backup was restored):"
         " push --recreate creates it again, or delete the file"
     )
-    assert [line for line in run("pull", here, "--delete")[1] if "conflict" in line and ":" in line] == [
-        f"conflict {name}.md: {lost}" for name in "bc"
-    ]
+    conflicts = [line for line in run("pull", here, "--delete")[1] if "conflict" in line and ":" in line]
+    assert conflicts == [f"conflict {name}.md: {lost}" for name in "bc"]
     for entry in entries.values():
         entry["id"] += "000000"
     write_state(here, head, entries)
@@ -67,10 +66,9 @@ def test_most_are_not_deleted_unless_that_is_said(run, synced, blog, there, comm
 
 def test_what_a_post_gets_there_is_added_to_a_file_without_it(run, synced, change):
     here = synced(a="# A\n")
-    head, entries = read_state(here)
     change("a", slug="b", status="published", published_at="2020-01-01T00:00:00Z")
     # A push trusts the time of a post, even if it has changed again within the same second.
-    write_state(here, head, {"a.md": entries["a.md"] | {"updated_at": "2020-01-01T00:00:00Z"}})
+    record(here, updated_at="2020-01-01T00:00:00Z")
     assert run("push", here)[1] == [CHANGED_THERE.format("a.md"), counts(changed_there=1)]
     run("pull", here)
     added = "---\nstatus: published\nslug: b\npublished_at: 2020-01-01T00:00:00Z\n---\n\n"

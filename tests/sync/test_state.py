@@ -23,67 +23,54 @@ DAMAGE = (
 )
 
 
-@pytest.fixture
-def machine(tmp_path, monkeypatch):
-    """Go on as on another machine, which has another state folder."""
-    return lambda name: monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f".own-{name}"))
-
-
 # Where a state counts
 
 
-def test_a_state_that_arrives_before_its_file_overwrites_nothing(run, synced, machine, there, tmp_path):
-    machine("a")
-    here = synced(a="# A\n\nOld.\n", b="# B\n")
-    other = shutil.copytree(here, tmp_path / "other")
-    machine("b")
-    run("push", other)
-    machine("a")
+@pytest.fixture
+def on_two_machines(run, synced, tmp_path):
+    """Two copies of a folder with these files, in sync with the service: here, and on the machine b."""
+
+    def copies(**texts):
+        here = synced(**texts)
+        other = shutil.copytree(here, tmp_path / "other")
+        run("push", other, on="b")
+        return here, other
+
+    return copies
+
+
+def test_a_state_that_arrives_before_its_file_overwrites_nothing(run, on_two_machines, there):
+    here, other = on_two_machines(a="# A\n\nOld.\n", b="# B\n")
     edit(here / "a.md", "Old.", "An hour of work.")
     next_second()
     run("push", here)
-    machine("b")
     shutil.copy(here / ".blogapi.json", other)
-    assert run("push", other) == (0, [CHANGED_THERE.format("a.md"), counts(changed_there=1, unchanged=1)])
+    assert run("push", other, on="b") == (0, [CHANGED_THERE.format("a.md"), counts(changed_there=1, unchanged=1)])
     assert there()["a"]["content"] == "# A\n\nAn hour of work.\n"
-    assert run("pull", other)[1][0] == "updated a.md"
+    assert run("pull", other, on="b")[1][0] == "updated a.md"
 
 
-def test_an_edit_is_sent_if_a_state_from_elsewhere_agrees_with_the_own_one(run, synced, machine, there, tmp_path):
-    machine("a")
-    here = synced(a="# A\n", b="# B\n")
-    other = shutil.copytree(here, tmp_path / "other")
-    machine("b")
-    run("push", other)
+def test_an_edit_is_sent_if_a_state_from_elsewhere_agrees_with_the_own_one(run, on_two_machines, there):
+    here, other = on_two_machines(a="# A\n", b="# B\n")
     edit(other / "a.md", "# A", "# A, edited")
-    machine("a")
     edit(here / "b.md", "# B", "# B, edited")
     run("push", here)
-    machine("b")
     for name in (".blogapi.json", "b.md"):
         shutil.copy(here / name, other)
-    assert run("push", other) == (0, ["updated a.md", counts(updated=1, unchanged=1)])
+    assert run("push", other, on="b") == (0, ["updated a.md", counts(updated=1, unchanged=1)])
     (other / "a.md").unlink()
-    assert run("push", other, "--delete")[1][0] == "deleted a.md"
+    assert run("push", other, "--delete", on="b")[1][0] == "deleted a.md"
     assert there().keys() == {"b"}
 
 
-def test_a_state_that_arrives_before_files_that_were_renamed_makes_no_file_another(
-    run, synced, machine, there, tmp_path
-):
-    machine("a")
-    here = synced(a="# A\n", b="# B\n")
-    other = shutil.copytree(here, tmp_path / "other")
-    machine("b")
-    run("push", other)
-    machine("a")
+def test_a_state_that_arrives_before_files_that_were_renamed_makes_no_file_another(run, on_two_machines, there):
+    here, other = on_two_machines(a="# A\n", b="# B\n")
     for old, new in (("a.md", "old.md"), ("b.md", "a.md"), ("old.md", "b.md")):
         (here / old).rename(here / new)
     assert run("push", here)[1][-1] == counts(unchanged=2, renamed=2)
-    machine("b")
     shutil.copy(here / ".blogapi.json", other)
     edit(other / "a.md", "# A", "# A, edited")
-    assert run("push", other)[0] == 2
+    assert run("push", other, on="b")[0] == 2
     assert [post["content"] for post in there().values()] == ["# B\n", "# A\n"]
 
 
@@ -97,11 +84,8 @@ def test_a_copy_of_the_folder_on_the_same_machine_has_no_state_of_its_own(run, s
     assert run("push", other) == (2, [DIFFERS, counts(unchanged=1, conflict=1)])
     shutil.copy(here / ".blogapi.json", other)  # before the files
     assert run("push", other, "--delete") == (2, [DIFFERS, counts(unchanged=1, conflict=1)])
-    assert {slug: post["content"] for slug, post in there().items()} == {
-        "a": "# A, newer\n",
-        "b": "# B\n",
-        "c": "# C\n",
-    }
+    contents_there = {slug: post["content"] for slug, post in there().items()}
+    assert contents_there == {"a": "# A, newer\n", "b": "# B\n", "c": "# C\n"}
     assert len([*(tmp_path / ".own/blogapi").glob("*.json")]) == 2
 
 
@@ -215,31 +199,24 @@ def test_the_states_of_two_clones_can_be_merged_line_by_line(run, folder, there)
     assert run("status", *options) == (0, [f"would be {counts(unchanged=2)}"])
 
 
-def test_a_rename_and_an_edit_that_git_merged_into_one_file_make_no_second_post(run, synced, machine, there, tmp_path):
-    machine("a")
-    here = synced(a="# A\n", b="# B\n")
-    other = shutil.copytree(here, tmp_path / "other")
-    machine("b")
-    run("push", other)
+def test_a_rename_and_an_edit_that_git_merged_into_one_file_make_no_second_post(run, on_two_machines, there):
+    here, other = on_two_machines(a="# A\n", b="# B\n")
     next_second()
     edit(other / "a.md", "# A", "# A, edited")
-    run("push", other)
-    machine("a")
+    run("push", other, on="b")
     (here / "a.md").rename(here / "new.md")
     run("push", here)
-    machine("b")
     (other / "a.md").rename(other / "new.md")
     states = [(folder / ".blogapi.json").read_text() for folder in (other, here)]
     (other / "merged").write_text("".join(states))
     next_second()
     (other / "merged").replace(other / ".blogapi.json")
     os.utime(other / ".blogapi.json")
-    assert run("push", other)[1][-1].startswith("created 0, updated 0, ")
+    assert run("push", other, on="b")[1][-1].startswith("created 0, updated 0, ")
     assert there().keys() == {"a", "b"}
 
 
-def test_a_text_that_git_reverted_together_with_the_state_is_a_conflict(run, synced, there, tmp_path, machine):
-    machine("a")
+def test_a_text_that_git_reverted_together_with_the_state_is_a_conflict(run, synced, there):
     here = synced(a="# A\n")
     options, own = (here, "--state", here / ".blogapi.sync"), here / ".blogapi.sync"
     run("push", *options)
@@ -251,9 +228,7 @@ def test_a_text_that_git_reverted_together_with_the_state_is_a_conflict(run, syn
     own.write_bytes(old)
     conflict = [DIFFERS, counts(conflict=1)]
     assert [run(command, *options) for command in ("push", "pull")] == [(2, conflict)] * 2
-    machine("b")
-    assert run("push", *options)[1][0] == CHANGED_THERE.format("a.md")
-    machine("a")
+    assert run("push", *options, on="b")[1][0] == CHANGED_THERE.format("a.md")
     assert run("push", *options, "--overwrite")[1][0] == "updated a.md"
     assert there()["a"]["content"] == "# A\n"
 
