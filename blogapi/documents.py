@@ -16,8 +16,8 @@ MAX_SLUG, MAX_URL, MAX_TAG = 100, 2048, 64
 MAX_TAGS = 50
 MAX_PARAM_NAME, MAX_INTEGER = 64, 2**53  # limits on `params`
 MAX_FORMER_SLUGS = 20
-ID = "[1-9][0-9]{0,18}"
-SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
+ID_PATTERN = "[1-9][0-9]{0,18}"
+SLUG_PATTERN = "[a-z0-9]+(-[a-z0-9]+)*"
 
 Kind = Literal["id", "line", "text", "status", "slug", "tags", "url", "time", "params", "slugs"]
 # The value that clears a field of each kind
@@ -104,7 +104,7 @@ ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 def is_slug(text: str) -> bool:
     """Return whether a string can be the slug of a post."""
-    return len(text) <= MAX_SLUG and re.fullmatch(SLUG, text) is not None
+    return len(text) <= MAX_SLUG and re.fullmatch(SLUG_PATTERN, text) is not None
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import re
 
 import schemathesis
 
-from blogapi.documents import SLUG
+from blogapi.documents import SLUG_PATTERN
 
 number = itertools.count()
 
@@ -45,7 +45,7 @@ def before_call(context, case, kwargs):
         case.query["fields"] = "id,title,tags"
     if case.query and is_text(case.query.get("q"), ".+", 200):
         case.query["q"] = f"a{visible(case.query['q'][:199])}"
-    if is_text(body.get("slug"), SLUG, 100):
+    if is_text(body.get("slug"), SLUG_PATTERN, 100):
         body["slug"] = f"{body['slug'][:80].rstrip('-')}-{next(number)}"
     if is_text(body.get("url"), ".+", 2048):
         body["url"] = "http://127.0.0.1:1/"

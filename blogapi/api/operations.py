@@ -8,7 +8,7 @@ from marshmallow import Schema
 from werkzeug.routing import BaseConverter
 
 from blogapi.api.schemas import StrictSchema, parameters
-from blogapi.documents import ID
+from blogapi.documents import ID_PATTERN
 from blogapi.storage.models import FULL, MAX_ID
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
@@ -18,7 +18,7 @@ from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 class IdConverter(BaseConverter):
     """Matches an id exactly as the service writes it."""
 
-    regex = ID
+    regex = ID_PATTERN
 
     def to_python(self, value: str) -> int:
         return int(value) if int(value) <= MAX_ID else 0  # 0: no row has this id

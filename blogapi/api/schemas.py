@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 from marshmallow import Schema, ValidationError, fields
 from marshmallow.validate import Length, OneOf, Regexp
 
-from blogapi.documents import ID, MAX_URL
+from blogapi.documents import ID_PATTERN, MAX_URL
 from blogapi.paging import Cursor
 from blogapi.storage.models import MAX_ID
 from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE, WHITE_SPACE, in_ascii
@@ -269,7 +269,7 @@ def parse_page_size(text: str) -> int:
 
 def parse_id(text: str, what: str = "a post's id") -> int:
     """Parse an id, written exactly as the service writes it. Raises ValidationError."""
-    if not re.fullmatch(ID, text) or int(text) > MAX_ID:
+    if not re.fullmatch(ID_PATTERN, text) or int(text) > MAX_ID:
         raise ValidationError(f"must be {what}, a whole number from 1")
     return int(text)
 
@@ -289,7 +289,7 @@ def parse_cursor(text: str, order: str) -> Cursor[int]:
 def cursor(description: str) -> fields.String:
     """Return the parameter for the start of a page in a list ordered by time."""
     parse = partial(parse_cursor, order="this list")
-    return parsed_by(parse, f"{description}: the value from `Link`.", pattern=f"^{CURSOR_TIME}_{ID}$")
+    return parsed_by(parse, f"{description}: the value from `Link`.", pattern=f"^{CURSOR_TIME}_{ID_PATTERN}$")
 
 
 class QuerySchema(StrictSchema):

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from blogapi.config import zone_named
-from blogapi.documents import ID
+from blogapi.documents import ID_PATTERN
 from blogapi.markdown.fields import BY_LOWER_CASE, FIELD_NAMES, KNOWN, KNOWN_IN_REQUESTS, read_fields, renamed
 from blogapi.markdown.front_matter import MarkdownError, read_toml, read_yaml, shortened, split, typed
 from blogapi.markdown.headers import read_headers, read_json, split_headers
@@ -117,7 +117,7 @@ def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
         for name in others.keys() & fields.get("params", {}).keys():
             raise MarkdownError(f"{shortened(name)} is also in `params`", lines[name])
         fields["params"] = params
-    number = re.fullmatch(ID, str(values.get("id", "")))
+    number = re.fullmatch(ID_PATTERN, str(values.get("id", "")))
     created_at, own_id = fields.pop("created_at", None), int(number[0]) if number else 0
     contents = fields, created_at, own_id, others, all_values | values, sources, all_lines | lines
     return MarkdownFile(*contents, program=program or ANY, is_exported=is_exported)

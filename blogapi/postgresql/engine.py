@@ -28,7 +28,7 @@ from blogapi.postgresql.setup import PostgresContents
 from blogapi.storage.engine import BLOCKING, Clock, Compiled, Engine, Hits, Loop, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.keys import WINDOW_SECONDS, KnownKey
-from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
+from blogapi.storage.models import SELECT_WEBHOOKS, BaseModel
 from blogapi.storage.setup import CREATED
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # advisory locks
@@ -36,14 +36,14 @@ OLDEST = 15_00_00  # oldest supported version of PostgreSQL
 LEASE_SECONDS = 5  # a leader that sends no query for this long loses its lock
 log = logging.getLogger(__name__)
 BEGIN, COMMIT = Compiled("BEGIN"), Compiled("COMMIT")
-LIMIT = Compiled("SELECT set_config('lock_timeout', :limit, true)")
-LOCK = Compiled(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
+SET_LOCK_TIMEOUT = Compiled("SELECT set_config('lock_timeout', :limit, true)")
+TAKE_LOCK = Compiled(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
 # The rate limit across several processes: the query that finds a key also counts the request. PostgreSQL's clock
 # determines the windows. If that clock is set back by up to one window, the current window continues.
 KEY_COLUMNS = ", ".join(KnownKey._fields)
 NOW = "floor(extract(epoch FROM clock_timestamp()))::bigint"
 WINDOW = f"{NOW} / {WINDOW_SECONDS}"
-KEY_WITH_HITS = Compiled(f"""
+SELECT_KEY_AND_HITS = Compiled(f"""
     WITH key AS (SELECT {KEY_COLUMNS} FROM api_key WHERE digest = :digest), hit AS (
         INSERT INTO hits AS old
         SELECT digest, {WINDOW}, 1 FROM key
@@ -55,7 +55,7 @@ KEY_WITH_HITS = Compiled(f"""
     SELECT {KEY_COLUMNS}, hits, number, {NOW} FROM key, hit
 """)
 COUNTED = f"SELECT hits FROM hits WHERE digest = :digest AND number = {WINDOW}"
-HITS_IN_WINDOW = Compiled(f"SELECT coalesce(({COUNTED}), 0), {WINDOW}, {NOW}")
+SELECT_HITS = Compiled(f"SELECT coalesce(({COUNTED}), 0), {WINDOW}, {NOW}")
 
 
 class ServerDatabase(PostgresqlDatabase):
@@ -75,7 +75,7 @@ class Postgresql(Engine):
     dialect = "postgresql"
     slow_reads = 3  # few, because other requests also need connections
     waits_cooperatively = True
-    key_query = KEY_WITH_HITS
+    key_query = SELECT_KEY_AND_HITS
 
     def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = BLOCKING):
         self.url = url
@@ -112,14 +112,14 @@ class Postgresql(Engine):
         return iter(result.rows)
 
     def hits(self, digest: bytes) -> Hits:
-        (row,) = self.rows(HITS_IN_WINDOW, {"digest": digest})
+        (row,) = self.rows(SELECT_HITS, {"digest": digest})
         return Hits._make(row)
 
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "PostgresTransaction | None":
         seconds = max(wait_seconds, self._wait_seconds)
-        statements: list[Query] = [BEGIN, LIMIT, LOCK, ACTIVE_WEBHOOKS]
+        statements: list[Query] = [BEGIN, SET_LOCK_TIMEOUT, TAKE_LOCK, SELECT_WEBHOOKS]
         if seconds > LOCK_TIMEOUT_SECONDS * 0.9:
-            statements.remove(LIMIT)  # The session's own limit is about the same.
+            statements.remove(SET_LOCK_TIMEOUT)  # The session's own limit is about the same.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         try:
             # The transaction may serve several clients, so it does not wait for a connection in the turn of one of

@@ -26,31 +26,31 @@ RevisionState = Literal["replaced", "deleted", "restored"]
 
 def add_revision(tx: Transaction, post_id: int, version: int, author: str, state: RevisionState) -> None:
     """Store the version of a post that `author` is replacing, and delete the oldest version beyond MAX_REVISIONS."""
-    tx.defer(KEEP, id=post_id, now=tx.now, author=author, state=state)
+    tx.defer(INSERT_REVISION, id=post_id, now=tx.now, author=author, state=state)
     if version > MAX_REVISIONS:
-        tx.defer(DROP_OLDEST, id=post_id, oldest=version - MAX_REVISIONS)
+        tx.defer(DELETE_OLDEST, id=post_id, oldest=version - MAX_REVISIONS)
 
 
 _present = Post.select(
     *(Post.id, Post.version, Post.since, Post.author),
     *(Placeholder("now"), Placeholder("author"), Placeholder("state"), Post.document),
-)
-KEEP = Compiled(Revision.insert_from(_present.where(Post.id == Placeholder("id")), Revision._meta.sorted_fields))
-DROP_OLDEST = Compiled(
+).where(Post.id == Placeholder("id"))
+INSERT_REVISION = Compiled(Revision.insert_from(_present, Revision._meta.sorted_fields))
+DELETE_OLDEST = Compiled(
     Revision.delete().where(Revision.post_id == Placeholder("id"), Revision.version <= Placeholder("oldest"))
 )
 
 
 def add_retagging(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
     """Store the tags that a post had before a site-wide tag change."""
-    tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
+    tx.execute(INSERT_RETAGGING, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
 
 
 _number = Retagging.select(fn.COUNT(Retagging.number)).where(
     Retagging.post_id == Post.id, Retagging.version == Post.version
 )
 _retagged = Post.select(Post.id, Post.version, _number, Placeholder("now"), Placeholder("author"), Placeholder("tags"))
-KEEP_TAGS = Compiled(
+INSERT_RETAGGING = Compiled(
     Retagging.insert_from(_retagged.where(Post.id == Placeholder("id")), Retagging._meta.sorted_fields)
 )
 

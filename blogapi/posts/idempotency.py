@@ -56,11 +56,11 @@ def key_of(request: Request) -> IdempotencyKey:
 def find(reader: Reader, key: IdempotencyKey) -> tuple[bytes, int] | None:
     """Return the hash of the request that used this key recently, and the id of the post it created."""
     since = earlier(reader.now, DERIVED_TTL if key.is_derived else TTL)
-    return reader.row(USED_SINCE, client=key.client, name=key.name, since=since)
+    return reader.row(SELECT_USED_SINCE, client=key.client, name=key.name, since=since)
 
 
 _used = (Idempotency.digest == Placeholder("client")) & (Idempotency.name == Placeholder("name"))
-USED_SINCE = Compiled(
+SELECT_USED_SINCE = Compiled(
     Idempotency.select(Idempotency.request, Idempotency.post_id).where(
         _used, Idempotency.created_at > Placeholder("since")
     )

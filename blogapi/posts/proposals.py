@@ -37,13 +37,13 @@ def retag(tx: Transaction, change: Callable[[list[str]], list[str]]) -> None:
 
 
 def _rewrite(tx: Transaction, proposal_id: int, base: dict, tags: list[str]) -> None:
-    (text,) = tx.one(DOCUMENT_WITH_ID, id=proposal_id)
+    (text,) = tx.one(SELECT_DOCUMENT, id=proposal_id)
     proposal = json.loads(text)
     changes = proposal["changes"] | {"tags": tags}
     texts = {"base": dump(base), "tags": dump(tags), "document": dump(proposal | {"changes": changes})}
-    tx.execute(SET_TEXTS, id=proposal_id, bytes=len(dump(changes).encode()), **texts)
+    tx.execute(UPDATE_TEXTS, id=proposal_id, bytes=len(dump(changes).encode()), **texts)
 
 
 _has_id = Proposal.id == Placeholder("id")
-DOCUMENT_WITH_ID = Compiled(Proposal.select(Proposal.document).where(_has_id))
-SET_TEXTS = Compiled(Proposal.update(placeholders(Proposal, "base", "tags", "document", "bytes")).where(_has_id))
+SELECT_DOCUMENT = Compiled(Proposal.select(Proposal.document).where(_has_id))
+UPDATE_TEXTS = Compiled(Proposal.update(placeholders(Proposal, "base", "tags", "document", "bytes")).where(_has_id))

@@ -75,12 +75,12 @@ def _text(field: documents.Field) -> Text:
 
 def _slug(field: documents.Field) -> Text:
     bounds = f"At most {field.max_length} characters a-z, 0-9 and single hyphens between them."
-    pattern = Pattern(f"^({documents.SLUG})?$", error=NOT_A_SLUG)
+    pattern = Pattern(f"^({documents.SLUG_PATTERN})?$", error=NOT_A_SLUG)
     return Text(length(0, field.max_length), pattern, **doc(f"{bounds} {field.description}"))
 
 
 def _slugs(field: documents.Field) -> fields.List:
-    pattern = Pattern(f"^{documents.SLUG}$", error=NOT_A_SLUG)
+    pattern = Pattern(f"^{documents.SLUG_PATTERN}$", error=NOT_A_SLUG)
     slug, count = Text(length(1, documents.MAX_SLUG), pattern, **doc("A slug.")), length(0, field.max_length, "slugs")
     return distinct(slug, count, **doc(f"{field.description} At most {field.max_length}."))
 
@@ -93,7 +93,7 @@ def _tags(field: documents.Field) -> fields.List:
 
 # How to make a marshmallow field for each kind of field
 INPUT_TYPES: dict[documents.Kind, Callable[[documents.Field], fields.Field]] = {
-    "id": lambda field: matching(documents.ID, 1, 19, field.description),
+    "id": lambda field: matching(documents.ID_PATTERN, 1, 19, field.description),
     "line": lambda field: Line(field.max_length, field.description, field.presence == "required"),
     "text": _text,
     "status": lambda field: choice(documents.STATUSES, field.description),
@@ -173,7 +173,7 @@ class PostSchema(PostInputSchema):
     example = documents.EXAMPLE
     status = choice(documents.STATUSES, "Whether the post is published.")
     slug = matching(
-        documents.SLUG,
+        documents.SLUG_PATTERN,
         1,
         documents.MAX_SLUG,
         "The name of the post in addresses: at most 100 characters, unique among all posts.",
@@ -251,7 +251,7 @@ class ListQuerySchema(QuerySchema):
     before = Before(
         **doc(
             "Only posts created before the one with this id; with another `sort`, the value from `Link`.",
-            pattern=f"^(({CURSOR_TIME}|title|text)_)?{documents.ID}$",
+            pattern=f"^(({CURSOR_TIME}|title|text)_)?{documents.ID_PATTERN}$",
             example="7",
         )
     )

@@ -32,7 +32,7 @@ ASCII_SLUG = {code: chr(code).lower() if chr(code).isalnum() else " " for code i
 def new_id_and_slug(tx: Transaction, fields: dict[str, Any]) -> tuple[int, str]:
     """Return the id and the slug of a new post. Raises SlugTaken."""
     slug = fields.get("slug") or slug_of(fields["title"])
-    post_id, taken = tx.one(NEXT_ID_AND_IS_TAKEN, slug=slug, is_given=bool(fields.get("slug")))
+    post_id, taken = tx.one(SELECT_NEXT_ID_AND_IS_TAKEN, slug=slug, is_given=bool(fields.get("slug")))
     if taken and fields.get("slug"):
         check_free(tx, slug)
     return post_id, find_free(tx, slug) if taken else slug
@@ -44,7 +44,7 @@ _slug_is_taken = (
     "(EXISTS (SELECT 1 FROM post WHERE slug = :slug) OR EXISTS (SELECT 1 FROM former_slug WHERE slug = :slug))"
 )
 _last_id = "max(ifnull((SELECT max(id) FROM post), 0), (SELECT greatest_id FROM deleted_post))"
-NEXT_ID_AND_IS_TAKEN = Compiled(
+SELECT_NEXT_ID_AND_IS_TAKEN = Compiled(
     sqlite=f"SELECT {_last_id} + 1, {_slug_is_taken}",
     postgresql=f"SELECT CASE WHEN {_slug_is_taken} AND :is_given THEN 0 ELSE next_id('post') END, {_slug_is_taken}",
 )
@@ -97,7 +97,7 @@ def check_free(reader: Reader, slug: str, post_id: int = 0, field: str = "slug")
 
 def holder(reader: Reader, slug: str) -> tuple[int, str] | None:
     """Return the id and the current slug of the post that has or had this slug, if any."""
-    return reader.row(HOLDER, slug=slug)
+    return reader.row(SELECT_HOLDER, slug=slug)
 
 
 def has_slug(slug: Placeholder) -> Node:
@@ -107,7 +107,7 @@ def has_slug(slug: Placeholder) -> Node:
     return Post.id == fn.COALESCE(having.where(present.slug == slug), had.where(FormerSlug.slug == slug))
 
 
-HOLDER = Compiled(Post.select(Post.id, Post.slug).where(has_slug(Placeholder("slug"))))
+SELECT_HOLDER = Compiled(Post.select(Post.id, Post.slug).where(has_slug(Placeholder("slug"))))
 
 
 # Former slugs
@@ -130,10 +130,10 @@ def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> 
     """Return whether changes replace the slug of a post that is not published now, but once was under this slug."""
     if changes.get("slug", old["slug"]) == old["slug"] or old["status"] == "published":
         return False
-    return reader.row(WAS_PUBLIC, slug=old["slug"]) is not None
+    return reader.row(SELECT_FORMER, slug=old["slug"]) is not None
 
 
-WAS_PUBLIC = Compiled(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slug == Placeholder("slug")))
+SELECT_FORMER = Compiled(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slug == Placeholder("slug")))
 
 
 def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
@@ -164,9 +164,9 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
         else:
             gone.append(old["slug"])  # Delete it even if it becomes a former slug: it is then inserted again below.
     if gone:
-        tx.execute_many(FORGET, [{"slug": slug} for slug in gone])
+        tx.execute_many(DELETE_FORMER, [{"slug": slug} for slug in gone])
     if added := [{"slug": slug, "post_id": post_id} for slug in after if slug not in before]:
-        tx.execute_many(REMEMBER, added)
+        tx.execute_many(INSERT_FORMER, added)
 
 
 def forget_former(tx: Transaction, post_id: int) -> None:
@@ -174,5 +174,5 @@ def forget_former(tx: Transaction, post_id: int) -> None:
     tx.execute(FormerSlug.delete().where(FormerSlug.post_id == post_id))
 
 
-REMEMBER = Compiled(FormerSlug.insert(placeholders(FormerSlug)))
-FORGET = Compiled(FormerSlug.delete().where(FormerSlug.slug == Placeholder("slug")))
+INSERT_FORMER = Compiled(FormerSlug.insert(placeholders(FormerSlug)))
+DELETE_FORMER = Compiled(FormerSlug.delete().where(FormerSlug.slug == Placeholder("slug")))

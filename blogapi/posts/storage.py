@@ -48,17 +48,17 @@ def find(reader: Reader, ref: PostRef, published_only: bool = False) -> bytes:
     With `published_only`, posts that are not published count as missing. Nothing about them is read, so that response
     times do not reveal them.
     """
-    return documents.intact(*_row(reader, PUBLISHED if published_only else ANY, ref))
+    return documents.intact(*_row(reader, SELECT_PUBLISHED if published_only else SELECT_DOCUMENT, ref))
 
 
 def id_of(reader: Reader, ref: PostRef) -> int:
     """Return the id of a post. Raises DoesNotExist."""
-    return _row(reader, ID, ref)[0]
+    return _row(reader, SELECT_ID, ref)[0]
 
 
 def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
     """Return a post for a write, after publishing it if it is due. Raises DoesNotExist, or Damaged if it is corrupt."""
-    post_id, version, is_due, document = _row(tx, TO_CHANGE, ref, now=tx.now)
+    post_id, version, is_due, document = _row(tx, SELECT_TO_CHANGE, ref, now=tx.now)
     check_size(tx, document or b"")  # The document is None if it is damaged.
     return StoredPost(post_id, publish(tx, post_id, document) if is_due else documents.intact(document), version)
 
@@ -83,10 +83,10 @@ def queries_by_ref(posts: Select) -> dict[type, Compiled]:
 
 
 IS_DUE = (Post.status == "scheduled") & (Post.published_at <= Placeholder("now"))
-ID = queries_by_ref(Post.select(Post.id))
-ANY = queries_by_ref(Post.select(DOCUMENT))
-PUBLISHED = queries_by_ref(Post.select(DOCUMENT).where(Post.status == "published"))
-TO_CHANGE = queries_by_ref(Post.select(Post.id, Post.version, IS_DUE, DOCUMENT))
+SELECT_ID = queries_by_ref(Post.select(Post.id))
+SELECT_DOCUMENT = queries_by_ref(Post.select(DOCUMENT))
+SELECT_PUBLISHED = queries_by_ref(Post.select(DOCUMENT).where(Post.status == "published"))
+SELECT_TO_CHANGE = queries_by_ref(Post.select(Post.id, Post.version, IS_DUE, DOCUMENT))
 
 
 # Create
@@ -238,11 +238,11 @@ def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: Au
     values = {name: new.get(name) for name in changed}
     if author is not None:
         values |= {"since": tx.now, "author": author.name}
-    tx.defer(_set(*changed, is_version=author is not None), id=int(new["id"]), document=document, **values)
+    tx.defer(_update_query(*changed, is_version=author is not None), id=int(new["id"]), document=document, **values)
 
 
 @cache
-def _set(*columns: str, is_version: bool) -> Compiled:
+def _update_query(*columns: str, is_version: bool) -> Compiled:
     """Return the UPDATE for the document and only these columns, so that indexes of other columns are not written."""
     values: dict[Field, Node] = {**placeholders(Post, "document", *columns)}
     if is_version:
@@ -280,7 +280,7 @@ DELETE = Compiled(Post.delete().where(Post.id == Placeholder("id")))
 
 def has_due(reader: Reader) -> bool:
     """Return whether a scheduled post is due."""
-    return reader.row(HAS_DUE, now=reader.now) is not None
+    return reader.row(SELECT_ANY_DUE, now=reader.now) is not None
 
 
 def publish_due(tx: Transaction) -> dict[int, bool]:
@@ -290,7 +290,7 @@ def publish_due(tx: Transaction) -> dict[int, bool]:
     """
     published: dict[int, bool] = {}
     size = 0
-    while len(published) < PUBLISHED_POSTS and size <= PUBLISHED_BYTES and (row := tx.row(NEXT_DUE, now=tx.now)):
+    while len(published) < PUBLISHED_POSTS and size <= PUBLISHED_BYTES and (row := tx.row(SELECT_NEXT_DUE, now=tx.now)):
         post_id, document = row
         check_size(tx, document or b"")
         try:
@@ -314,6 +314,6 @@ def publish(tx: Transaction, post_id: int, document: bytes | None) -> bytes:
     return text.encode()
 
 
-HAS_DUE = Compiled(Post.select(Post.id).where(IS_DUE).limit(1))
-NEXT_DUE = Compiled(Post.select(Post.id, DOCUMENT).where(IS_DUE).order_by(Post.published_at, Post.id).limit(1))
+SELECT_ANY_DUE = Compiled(Post.select(Post.id).where(IS_DUE).limit(1))
+SELECT_NEXT_DUE = Compiled(Post.select(Post.id, DOCUMENT).where(IS_DUE).order_by(Post.published_at, Post.id).limit(1))
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)  # raised if values in the document have wrong types

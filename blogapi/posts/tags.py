@@ -13,9 +13,9 @@ def change(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
     if before == after:
         return
     if before:
-        tx.execute_many(DETACH, before)
+        tx.execute_many(DELETE_TAG, before)
     if after:
-        tx.execute_many(ATTACH, after)
+        tx.execute_many(INSERT_TAG, after)
 
 
 def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:
@@ -31,6 +31,6 @@ def detach_all(tx: Transaction, post_id: int) -> None:
 
 
 _of_tag = (PostTag.tag == Placeholder("tag")) & (PostTag.status == Placeholder("status"))
-OF_POST = _of_tag & (PostTag.post_id == Placeholder("post_id"))
-ATTACH = Compiled(PostTag.insert(placeholders(PostTag)))
-DETACH = Compiled(PostTag.delete().where(OF_POST))
+IS_TAG_OF_POST = _of_tag & (PostTag.post_id == Placeholder("post_id"))
+INSERT_TAG = Compiled(PostTag.insert(placeholders(PostTag)))
+DELETE_TAG = Compiled(PostTag.delete().where(IS_TAG_OF_POST))

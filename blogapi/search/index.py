@@ -42,20 +42,20 @@ def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
     values: dict[str, Any] = {"id": post_id, "title": title, "text": text}
     if tx.dialect == "postgresql":
         values["words"] = " ".join({*title.split(), *text.split()})
-    tx.defer_last((post_id,), ADD, **values)
+    tx.defer_last((post_id,), INSERT, **values)
     if tx.dialect == "sqlite" and not tx.engine.loop.is_cooperative:  # Our own server does this in the background.
         tx.defer_last((MAX_ID + 1,), MERGE)
 
 
 def remove(tx: Transaction, post_id: int) -> None:
-    tx.defer_last((post_id,), REMOVE, id=post_id)
+    tx.defer_last((post_id,), DELETE, id=post_id)
 
 
 # On SQLite, these statements are deferred and sorted by id, because the index gets a new segment whenever a different
 # statement follows or an id is lower than the one before. On PostgreSQL, every word in `title` and `text` has a space
 # on both sides, `text` includes the title, and `words` contains every word once.
-REMOVE = Compiled(sqlite="DELETE FROM search WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
-ADD = Compiled(
+DELETE = Compiled(sqlite="DELETE FROM search WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
+INSERT = Compiled(
     sqlite="INSERT OR REPLACE INTO search (rowid, title, text) VALUES (:id, :title, :text)",
     postgresql="""
     INSERT INTO search VALUES (
@@ -71,7 +71,7 @@ ADD = Compiled(
 def tidy(database: Database) -> None:
     """Merge the segments that writes have added to the index, in short transactions."""
     if database.dialect == "postgresql":
-        database.row(CLEAN)
+        database.row(MERGE_PENDING)
         return
     while database.write(_merge):
         time.sleep(PAUSE_SECONDS)
@@ -86,20 +86,20 @@ def _merge(tx: Transaction) -> bool:
 
 def rebuild_position(reader: Reader) -> int:
     """Return the id below which posts may be missing from the index, or 0 if the index is complete."""
-    row = reader.row(UNINDEXED)
+    row = reader.row(SELECT_UNINDEXED)
     return row[0] if row else 0
 
 
 def indexed_percent(reader: Reader) -> int | None:
     """Return the percentage of posts that are indexed, or None if all are."""
-    row = reader.row(PROGRESS)
+    row = reader.row(SELECT_PROGRESS)
     return None if row is None else 100 - 100 * row[0] // max(row[0], row[1] or 0)
 
 
 def rebuild(database: Database) -> Iterator[int]:
     """Index the posts that are missing after an upgrade or a copy, newest first. Yield each id once it is on disk."""
     while below := rebuild_position(database):
-        _, document = database.row(NEXT, below=below) or (0, None)
+        _, document = database.row(SELECT_NEXT, below=below) or (0, None)
         with suppress(Damaged):
             prepare(database, documents.load(document)["content"])
         yield from database.write(_index_some)
@@ -110,22 +110,24 @@ def _index_some(tx: Transaction) -> list[int]:
     """Index the next posts, stopping before a large post or after BATCH_SECONDS. Return the ids of these posts."""
     indexed: list[int] = []
     below, until = rebuild_position(tx), time.monotonic() + BATCH_SECONDS
-    while row := tx.row(NEXT, below=below):
+    while row := tx.row(SELECT_NEXT, below=below):
         post_id, document = row
         if indexed and (len(document or b"") > words.LARGE or time.monotonic() > until):
             break
         with suppress(Damaged):
             add(tx, post_id, documents.load(document))
         indexed.append(below := post_id)
-    tx.execute(SET_UNINDEXED if row else COMPLETE, below=below)
+    tx.execute(UPDATE_UNINDEXED if row else DELETE_UNINDEXED, below=below)
     return indexed
 
 
-CLEAN = Compiled("SELECT gin_clean_pending_list('search_words')")
+MERGE_PENDING = Compiled("SELECT gin_clean_pending_list('search_words')")
 # Without these small merges, SQLite would merge too many pages of its index at a time.
 MERGE = Compiled(f"INSERT INTO search (search, rank) VALUES ('merge', {MERGED_PAGES})")
-UNINDEXED = Compiled("SELECT below FROM search_rebuild")
-PROGRESS = Compiled("SELECT below, (SELECT max(id) FROM post) FROM search_rebuild")
-SET_UNINDEXED = Compiled("UPDATE search_rebuild SET below = :below")
-COMPLETE = Compiled("DELETE FROM search_rebuild")
-NEXT = Compiled(Post.select(Post.id, DOCUMENT).where(Post.id < Placeholder("below")).order_by(Post.id.desc()).limit(1))
+SELECT_UNINDEXED = Compiled("SELECT below FROM search_rebuild")
+SELECT_PROGRESS = Compiled("SELECT below, (SELECT max(id) FROM post) FROM search_rebuild")
+UPDATE_UNINDEXED = Compiled("UPDATE search_rebuild SET below = :below")
+DELETE_UNINDEXED = Compiled("DELETE FROM search_rebuild")
+SELECT_NEXT = Compiled(
+    Post.select(Post.id, DOCUMENT).where(Post.id < Placeholder("below")).order_by(Post.id.desc()).limit(1)
+)

@@ -48,7 +48,7 @@ def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, in
 def _has_more(reader: Reader, query: ListQuery) -> bool:
     """Return whether more than QUICK_READ posts match, so that a quick search may have missed some."""
     values = _sqlite_words(query, "") | {"id": query.before_id, "max_read": QUICK_READ}
-    return reader.dialect == "sqlite" and reader.row(AFTER_QUICK_READ, **values) is not None
+    return reader.dialect == "sqlite" and reader.row(SELECT_AFTER_QUICK_READ, **values) is not None
 
 
 def page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any, int | Cursor[int]]:
@@ -144,7 +144,7 @@ HAS_ALL = """NOT EXISTS (
 )"""
 MATCHES = "SELECT rowid AS id FROM search WHERE search MATCH :match"
 MATCHES_BEFORE = f"{MATCHES} AND rowid < :id ORDER BY rowid DESC LIMIT"
-AFTER_QUICK_READ = Compiled(f"{MATCHES_BEFORE} 1 OFFSET :max_read")
+SELECT_AFTER_QUICK_READ = Compiled(f"{MATCHES_BEFORE} 1 OFFSET :max_read")
 
 
 def _sqlite_query(order: Order) -> str:

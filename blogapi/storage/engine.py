@@ -268,7 +268,7 @@ class Transaction(Reader, ABC):
 
     may_be_slow = False
     keeps_history = True
-    active_webhooks: list[tuple] | None = None  # the rows of ACTIVE_WEBHOOKS, cached until the next `execute`
+    active_webhooks: list[tuple] | None = None  # the rows of SELECT_WEBHOOKS, cached until the next `execute`
 
     def __init__(self, engine: Engine, clock: Clock):
         now = clock()

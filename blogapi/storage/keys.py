@@ -56,13 +56,13 @@ def digest_of(text: str) -> bytes:
 
 def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
     """Return the key with this SHA-256, and its hits if the engine counts them; return None if there is no such key."""
-    row = reader.row(reader.engine.key_query or KEY_WITH_DIGEST, digest=digest)
+    row = reader.row(reader.engine.key_query or SELECT_KEY, digest=digest)
     count = len(KEY_COLUMNS)
     return row and (KnownKey._make(row[:count]), Hits._make(row[count:]) if row[count:] else None)
 
 
 KEY_COLUMNS = [getattr(ApiKey, name) for name in KnownKey._fields]
-KEY_WITH_DIGEST = Compiled(ApiKey.select(*KEY_COLUMNS).where(ApiKey.digest == Placeholder("digest")))
+SELECT_KEY = Compiled(ApiKey.select(*KEY_COLUMNS).where(ApiKey.digest == Placeholder("digest")))
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:

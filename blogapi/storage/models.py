@@ -69,4 +69,4 @@ Webhook = model("webhook")
 
 DOCUMENT = AsBytes(Post.document)
 # Every change to a post reads these rows, so PostgreSQL fetches them in the same round trip as the lock.
-ACTIVE_WEBHOOKS = Compiled(Webhook.select(Webhook.id, Webhook.events, Webhook.after_seconds).where(Webhook.active == 1))
+SELECT_WEBHOOKS = Compiled(Webhook.select(Webhook.id, Webhook.events, Webhook.after_seconds).where(Webhook.active == 1))

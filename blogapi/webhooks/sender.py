@@ -68,7 +68,9 @@ class Sender:
         """Record the results of attempts, and start sending the messages that are due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first, because otherwise the same messages would be due again
-        for webhook_id, url, secret, headers, body in list(self.database.rows(DUE_WEBHOOKS, now=self.database.now)):
+        for webhook_id, url, secret, headers, body in list(
+            self.database.rows(SELECT_DUE_WEBHOOKS, now=self.database.now)
+        ):
             if webhook_id not in self.sending:
                 messages = due(self.database, webhook_id, self.sent[webhook_id])
                 private, seconds = self.config.webhook_private, self.config.webhook_seconds
@@ -125,7 +127,9 @@ def why_failed(message: Message, result: AttemptResult) -> str:
 def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
     """Return the next BATCH messages to a webhook, to which `sent` messages have been sent."""
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": BATCH}
-    first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, TIMED_MESSAGES))
+    first, retries = (
+        iter(list(reader.rows(query, **values))) for query in (SELECT_FIRST_MESSAGES, SELECT_TIMED_MESSAGES)
+    )
     messages: list[Message] = []
     for number in range(sent + 1, sent + BATCH + 1):
         sources = (retries, first) if number % RETRY_EVERY == 0 else (first, retries)
@@ -136,23 +140,23 @@ def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
 _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Placeholder("now"))
 _has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
 _endpoints = Webhook.select(Webhook.id, Webhook.url, Webhook.secret, Webhook.headers, Webhook.body)
-DUE_WEBHOOKS = Compiled(_endpoints.where(Webhook.active == 1, _has_due))
+SELECT_DUE_WEBHOOKS = Compiled(_endpoints.where(Webhook.active == 1, _has_due))
 _messages = (
     Delivery.select(Event.id, Event.message_id, AsBytes(Event.payload), Delivery.attempts, Delivery.repeats)
     .join(Event, on=Event.id == Delivery.event_id)
     .where(Delivery.webhook_id == Placeholder("webhook_id"), Delivery.state == "pending")
     .limit(Placeholder("limit"))
 )
-FIRST_MESSAGES = Compiled(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
+SELECT_FIRST_MESSAGES = Compiled(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
 _by_time = Delivery.next_attempt_at, Delivery.event_id
-TIMED_MESSAGES = Compiled(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
+SELECT_TIMED_MESSAGES = Compiled(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
 
 
 def record_attempts(tx: Transaction, attempts: list[dict[str, Any]]) -> None:
     for attempt in attempts:
-        tx.defer(RECORD_ATTEMPT, **attempt)
+        tx.defer(UPDATE_DELIVERY, **attempt)
         if attempt["status"] == GONE:
-            tx.defer(TURN_OFF, **attempt)
+            tx.defer(UPDATE_ACTIVE, **attempt)
 
 
 # If a client has requested a redelivery during the attempt, the message is sent again, whatever the result.
@@ -166,6 +170,6 @@ _attempted = Delivery.update(
 )
 _of_attempt = (Delivery.webhook_id == Placeholder("webhook_id")) & (Delivery.event_id == Placeholder("event_id"))
 _of_attempt &= Delivery.attempts == Placeholder("attempts")  # false if another process has already recorded one
-RECORD_ATTEMPT = Compiled(_attempted.where(_of_attempt))
+UPDATE_DELIVERY = Compiled(_attempted.where(_of_attempt))
 _of_url = (Webhook.id == Placeholder("webhook_id")) & (Webhook.url == Placeholder("url"))  # unless the URL is new
-TURN_OFF = Compiled(Webhook.update(active=0).where(_of_url))
+UPDATE_ACTIVE = Compiled(Webhook.update(active=0).where(_of_url))

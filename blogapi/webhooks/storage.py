@@ -19,7 +19,7 @@ from blogapi import documents
 from blogapi.clock import earlier, later
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import DoesNotExist, Rejected
-from blogapi.storage.models import ACTIVE_WEBHOOKS, Webhook, model
+from blogapi.storage.models import SELECT_WEBHOOKS, Webhook, model
 
 # The events of a webhook that was created without `events`
 DEFAULT_EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
@@ -128,7 +128,7 @@ def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
     """Record events, in the order given, for the webhooks that subscribe to them. A post's content is not recorded."""
     for name in types:
         if tx.active_webhooks is None:
-            tx.active_webhooks = list(tx.rows(ACTIVE_WEBHOOKS))
+            tx.active_webhooks = list(tx.rows(SELECT_WEBHOOKS))
         quoted = f'"{name}"'  # as it appears in the JSON array of a webhook's events
         receivers = [(webhook, after) for webhook, events, after in tx.active_webhooks if events and quoted in events]
         if receivers:
@@ -140,12 +140,12 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
         data = data | {"post": {field: value for field, value in data["post"].items() if field != "content"}}
     payload = documents.dump({"type": name, "timestamp": tx.now, "data": data})  # as in Standard Webhooks
     message_id = f"msg_{secrets.token_urlsafe(16)}"
-    event_id = tx.insert(ADD_EVENT, message_id=message_id, type=name, payload=payload, created_at=tx.now)
+    event_id = tx.insert(INSERT_EVENT, message_id=message_id, type=name, payload=payload, created_at=tx.now)
     rows = []
     for webhook_id, after in receivers:
         due = _merge_pending(tx, webhook_id, after) if after and name != PROPOSED else ""
         rows.append({"webhook_id": webhook_id, "event_id": event_id, "due": due})
-    tx.execute_many(ADD_DELIVERY, rows)
+    tx.execute_many(INSERT_DELIVERY, rows)
 
 
 def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
@@ -158,11 +158,11 @@ def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
     return due or later(tx.now, timedelta(seconds=after_seconds + 1))  # Times are rounded down to whole seconds.
 
 
-ADD_EVENT = Compiled(Event.insert(placeholders(Event, "message_id", "type", "payload", "created_at")))
+INSERT_EVENT = Compiled(Event.insert(placeholders(Event, "message_id", "type", "payload", "created_at")))
 # An empty next_attempt_at means that the delivery is due at once. Storing the current time instead would delay the
 # delivery if the clock were set back afterwards.
 _pending = {Delivery.state: "pending", Delivery.next_attempt_at: Placeholder("due")}
-ADD_DELIVERY = Compiled(Delivery.insert(placeholders(Delivery, "webhook_id", "event_id") | _pending))
+INSERT_DELIVERY = Compiled(Delivery.insert(placeholders(Delivery, "webhook_id", "event_id") | _pending))
 
 
 # Deliveries
@@ -243,10 +243,10 @@ def drop(tx: Transaction, webhook_id: int) -> int:
 def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
     """Delete deliveries, and events that have no deliveries left. Return how many deliveries were deleted."""
     removed = list(tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id)))
-    tx.execute_many(REMOVE_EVENT, [{"event_id": event_id} for (event_id,) in removed])
+    tx.execute_many(DELETE_EVENT, [{"event_id": event_id} for (event_id,) in removed])
     return len(removed)
 
 
 _of_webhook = Delivery.webhook_id.in_(Webhook.select(Webhook.id))  # makes the query use the primary key
 _of_event = Delivery.select(Delivery.event_id).where(_of_webhook, Delivery.event_id == Event.id)
-REMOVE_EVENT = Compiled(Event.delete().where(Event.id == Placeholder("event_id"), ~fn.EXISTS(_of_event)))
+DELETE_EVENT = Compiled(Event.delete().where(Event.id == Placeholder("event_id"), ~fn.EXISTS(_of_event)))

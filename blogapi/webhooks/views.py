@@ -16,7 +16,7 @@ from blogapi.api.responses import json_response, no_content
 from blogapi.api.schemas import InputSchema, StrictSchema, Time, choice, distinct, doc, length, matching
 from blogapi.api.service import Service
 from blogapi.api.views import Views
-from blogapi.documents import ID
+from blogapi.documents import ID_PATTERN
 from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks.endpoint import AddressError, addresses_of
 from blogapi.webhooks.storage import DEFAULT_EVENTS, EVENTS, KnownDelivery, KnownWebhook
@@ -99,7 +99,7 @@ class WebhookSchema(WebhookChangeSchema):
     example = {"id": "1", **WebhookInputSchema.example, "active": True, "created_at": "2026-11-20T10:10:00Z"}
     example |= {"header_names": ["Authorization"], "after_seconds": 60, "body": "event"}
     header_names = fields.List(fields.String(), **doc("The names of its headers. Their values are not shown."))
-    id = matching(ID, 1, 19, "The id, a number as text.")
+    id = matching(ID_PATTERN, 1, 19, "The id, a number as text.")
     events: Any = fields.List(fields.String(**doc("An event.", examples=list(EVENTS))), **doc("The events sent."))
     created_at = Time(**doc("When it was created, in UTC, to the second."))
 

@@ -9,7 +9,7 @@ from jsonschema import ValidationError as JsonInvalid
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from blogapi.api.schemas import StrictSchema
-from blogapi.documents import FIELDS, ID, MAX_SLUG, SET_BY_SERVICE, SLUG
+from blogapi.documents import FIELDS, ID_PATTERN, MAX_SLUG, SET_BY_SERVICE, SLUG_PATTERN
 from blogapi.posts.schemas import PostSchema
 from blogapi.storage.keys import PERMISSIONS, may
 from blogapi.storage.models import PUBLISHED_ONLY, SCOPES
@@ -322,8 +322,8 @@ def test_path_parameters_follow_the_rules_of_the_service(operations):
     def schemas(path, method="get"):
         return [each["schema"] for each in operations[path, method]["parameters"] if each["in"] == "path"]
 
-    of_id = {"type": "string", "pattern": f"^{ID}$"}
-    of_slug = {"type": "string", "pattern": f"^{SLUG}$", "maxLength": MAX_SLUG}
+    of_id = {"type": "string", "pattern": f"^{ID_PATTERN}$"}
+    of_slug = {"type": "string", "pattern": f"^{SLUG_PATTERN}$", "maxLength": MAX_SLUG}
     of_delivery = {"type": "string", "pattern": f"^{DELIVERY_ID}$"}
     assert schemas("/v1/posts/{post}/revisions/{revision}") == [of_id, of_id]
     assert schemas("/v1/posts/by-slug/{post}") == [of_slug]

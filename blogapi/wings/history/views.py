@@ -14,7 +14,7 @@ from blogapi.api.request import Request, current_request
 from blogapi.api.responses import POSTS_PATH, list_response, no_content, post_response
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, parse_id, parsed_by
 from blogapi.api.views import Views
-from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, ID, WITHOUT_CONTENT, dump
+from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, ID_PATTERN, WITHOUT_CONTENT, dump
 from blogapi.markdown.http import POST_TYPES, post_or_file_response
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import MOMENT, PostSchema, parse_second
@@ -24,7 +24,7 @@ from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.history import revisions
 
 KEPT_EXAMPLE = {"by": "laptop", "post": EXAMPLE_WITHOUT_CONTENT}
-REVISION = parsed_by(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
+REVISION = parsed_by(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID_PATTERN}$")
 DELETED = cursor("Only posts deleted before")
 DELETED_AFTER = parsed_by(
     parse_second,
@@ -62,7 +62,7 @@ class RevisionSchema(KeptPostSchema):
     """A revision of a post: the post as it was before a change."""
 
     example = {"revision": "12", "replaced_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
-    revision = matching(ID, 1, 19, "The number of the revision, as text.")
+    revision = matching(ID_PATTERN, 1, 19, "The number of the revision, as text.")
     replaced_at = Time(required=True, **doc("When it was replaced, in UTC, to the second."))
 
 

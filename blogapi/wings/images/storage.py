@@ -75,16 +75,16 @@ class Use(NamedTuple):
 
 def find(reader: Reader, image_id: str) -> StoredImage:
     """Return an image. Raises DoesNotExist."""
-    return StoredImage._make(reader.get("image", IMAGE_WITH_ID, id=image_id))
+    return StoredImage._make(reader.get("image", SELECT_IMAGE, id=image_id))
 
 
 def find_any(reader: Reader, image_id: str) -> StoredImage | None:
-    row = reader.row(IMAGE_WITH_ID, id=image_id)
+    row = reader.row(SELECT_IMAGE, id=image_id)
     return StoredImage._make(row) if row else None
 
 
 _columns = [getattr(Image, name) for name in StoredImage._fields]
-IMAGE_WITH_ID = Compiled(Image.select(*_columns).where(Image.id == Placeholder("id")))
+SELECT_IMAGE = Compiled(Image.select(*_columns).where(Image.id == Placeholder("id")))
 
 
 def page(
@@ -112,12 +112,12 @@ def every(reader: Reader) -> Iterator[StoredImage]:
 
 
 def total_bytes(reader: Reader) -> int:
-    row = reader.row(TOTAL)
+    row = reader.row(SELECT_TOTAL)
     return row[0] if row else 0
 
 
-TOTAL = Compiled("SELECT bytes FROM image_total")
-ADD_TO_TOTAL = Compiled(
+SELECT_TOTAL = Compiled("SELECT bytes FROM image_total")
+UPDATE_TOTAL = Compiled(
     "INSERT INTO image_total VALUES (1, :bytes) "
     "ON CONFLICT (id) DO UPDATE SET bytes = image_total.bytes + excluded.bytes"
 )
@@ -128,14 +128,14 @@ def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[b
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)
-        piece = reader.row(PIECE, upload=image.upload, number=number, start=offset + 1, length=length)
+        piece = reader.row(SELECT_PIECE, upload=image.upload, number=number, start=offset + 1, length=length)
         if not piece or len(piece[0]) != length:
             raise Unavailable(f"the image {image.id} is damaged, or was deleted")
         yield bytes(piece[0])
         start += length
 
 
-PIECE = Compiled(
+SELECT_PIECE = Compiled(
     "SELECT substr(content, CAST(:start AS integer), CAST(:length AS integer)) FROM image_part "
     "WHERE upload = :upload AND number = :number"
 )
@@ -177,13 +177,13 @@ def store(
 
 def add_part(tx: Transaction, upload: str, number: int, content: bytes) -> None:
     if number == 0:
-        tx.execute(BEGIN_UPLOAD, name=upload)
-    tx.execute(ADD_PART, upload=upload, number=number, content=content)
+        tx.execute(INSERT_UPLOAD, name=upload)
+    tx.execute(INSERT_PART, upload=upload, number=number, content=content)
 
 
-BEGIN_UPLOAD = Compiled("INSERT INTO upload (name) VALUES (:name)")
-END_UPLOAD = Compiled("DELETE FROM upload WHERE name = :name")
-ADD_PART = Compiled(ImagePart.insert(placeholders(ImagePart)))
+INSERT_UPLOAD = Compiled("INSERT INTO upload (name) VALUES (:name)")
+DELETE_UPLOAD = Compiled("DELETE FROM upload WHERE name = :name")
+INSERT_PART = Compiled(ImagePart.insert(placeholders(ImagePart)))
 
 
 def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> StoredImage:
@@ -197,8 +197,8 @@ def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> Store
         check(tx)
     image = image._replace(created_at=tx.now)
     tx.execute(Image.insert(image._asdict()))
-    tx.execute(END_UPLOAD, name=image.upload)
-    tx.execute(ADD_TO_TOTAL, bytes=image.bytes)
+    tx.execute(DELETE_UPLOAD, name=image.upload)
+    tx.execute(UPDATE_TOTAL, bytes=image.bytes)
     return image
 
 
@@ -207,20 +207,20 @@ def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> Store
 
 def find_fetched(reader: Reader, url: str) -> StoredImage | None:
     """Return the image that was downloaded from this URL, if it is still stored."""
-    row = reader.row(FETCHED, url=sha256(url))
+    row = reader.row(SELECT_FETCHED, url=sha256(url))
     return find_any(reader, row[0]) if row else None
 
 
 def remember_fetched(tx: Transaction, url: str, image_id: str) -> None:
-    tx.execute(REMEMBER, url=sha256(url), id=image_id)
+    tx.execute(INSERT_FETCHED, url=sha256(url), id=image_id)
 
 
 def sha256(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-FETCHED = Compiled(FetchedImage.select(FetchedImage.image_id).where(FetchedImage.url == Placeholder("url")))
-REMEMBER = Compiled("INSERT INTO fetched_image VALUES (:url, :id) ON CONFLICT (url) DO UPDATE SET image_id = :id")
+SELECT_FETCHED = Compiled(FetchedImage.select(FetchedImage.image_id).where(FetchedImage.url == Placeholder("url")))
+INSERT_FETCHED = Compiled("INSERT INTO fetched_image VALUES (:url, :id) ON CONFLICT (url) DO UPDATE SET image_id = :id")
 
 
 # Deletion
@@ -285,19 +285,19 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
     image = find(tx, image_id)
     refuse_used(_find_uses(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since))
     tx.execute(Image.delete().where(Image.id == image_id))
-    tx.execute(BEGIN_UPLOAD, name=image.upload)
-    tx.execute(ADD_TO_TOTAL, bytes=-image.bytes)
+    tx.execute(INSERT_UPLOAD, name=image.upload)
+    tx.execute(UPDATE_TOTAL, bytes=-image.bytes)
     return image.upload
 
 
 def delete_parts(tx: Transaction, upload: str) -> int:
     """Delete some parts of an upload, unless it belongs to an image. Return how many were deleted."""
-    if not tx.row(UPLOAD, name=upload):
+    if not tx.row(SELECT_UPLOAD, name=upload):
         return 0
     parts = ImagePart.select(ImagePart.number).where(ImagePart.upload == upload).limit(DELETED_PARTS)
     numbers = [number for (number,) in tx.rows(parts)]
     if len(numbers) < DELETED_PARTS:
-        tx.execute(END_UPLOAD, name=upload)
+        tx.execute(DELETE_UPLOAD, name=upload)
     return tx.execute(ImagePart.delete().where(ImagePart.upload == upload, ImagePart.number.in_(numbers)))
 
 
@@ -310,9 +310,9 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
 
 def prune(tx: Transaction) -> int:
     """Delete some parts of an upload that is older than UPLOAD_TIME and unfinished. Return how many were deleted."""
-    row = tx.row(OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
+    row = tx.row(SELECT_OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
     return delete_parts(tx, row[0]) if row else 0
 
 
-UPLOAD = Compiled("SELECT name FROM upload WHERE name = :name")
-OLD_UPLOAD = Compiled("SELECT name FROM upload WHERE name < :time ORDER BY name LIMIT 1")
+SELECT_UPLOAD = Compiled("SELECT name FROM upload WHERE name = :name")
+SELECT_OLD_UPLOAD = Compiled("SELECT name FROM upload WHERE name < :time ORDER BY name LIMIT 1")

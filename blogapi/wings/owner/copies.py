@@ -88,14 +88,14 @@ class Sent(NamedTuple):
 _copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields))
 _latest = DraftCopy.saved_at.desc(), DraftCopy.id
 # Compiled, because each open form runs them every few seconds.
-COPY_OF_FORM = Compiled(_copies.where(DraftCopy.id == Placeholder("form")))
+SELECT_COPY = Compiled(_copies.where(DraftCopy.id == Placeholder("form")))
 _of_draft = (DraftCopy.draft == Placeholder("draft")) & (DraftCopy.state != ASIDE)
-CURRENT = Compiled(_copies.where(_of_draft).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
+SELECT_CURRENT = Compiled(_copies.where(_of_draft).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
 
 
 def find(reader: Reader, place: str, *states: str) -> Copy | None:
     """Return the copy of a form, given its id or a place, if the copy is in one of `states` (by default, in any)."""
-    row = reader.row(COPY_OF_FORM, form=place.partition(" ")[0])
+    row = reader.row(SELECT_COPY, form=place.partition(" ")[0])
     copy = Copy._make(row) if row else None
     return copy if copy and (not states or copy.state in states) else None
 
@@ -124,7 +124,7 @@ def key_of(draft: str) -> idempotency.IdempotencyKey:
 
 def current(reader: Reader, draft: str) -> Copy | None:
     """Return the current copy of a draft, or else the last discarded one."""
-    row = reader.row(CURRENT, draft=str(post_of(reader, draft) or draft))
+    row = reader.row(SELECT_CURRENT, draft=str(post_of(reader, draft) or draft))
     return Copy._make(row) if row else None
 
 

@@ -13,7 +13,7 @@ from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import POSTS_PATH, list_response, no_content, post_response, tagged_response
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, query_flag
 from blogapi.api.views import Views
-from blogapi.documents import ID
+from blogapi.documents import ID_PATTERN
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema
 from blogapi.posts.views import CHANGED_POST, LIST_HEADERS
@@ -37,8 +37,8 @@ class ProposalSchema(StrictSchema):
         "base": "185f8db32271fe25f561a6fc938b2e264306ec304eda518007d1764826381969",
         "changes": {"title": "Three days by the lake"},
     }
-    id = matching(ID, 1, 19, "The id, a number as text.")
-    post_id = matching(ID, 1, 19, "The id of the post.")
+    id = matching(ID_PATTERN, 1, 19, "The id, a number as text.")
+    post_id = matching(ID_PATTERN, 1, 19, "The id of the post.")
     by = fields.String(required=True, **doc("The name of the key that proposed the change."))
     created_at = Time(required=True, **doc("When the change was proposed, in UTC, to the second."))
     base = fields.String(required=True, **doc("The ETag that the post had then, without quotes."))

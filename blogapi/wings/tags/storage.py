@@ -10,7 +10,7 @@ from peewee import SQL, Select, fn
 from blogapi import documents
 from blogapi.paging import Page
 from blogapi.posts import effects
-from blogapi.posts.tags import OF_POST
+from blogapi.posts.tags import IS_TAG_OF_POST
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post, PostTag
@@ -100,21 +100,23 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     statuses = set()
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
         with suppress(Damaged):
-            stored = tx.row(STORED, id=post_id)
+            stored = tx.row(SELECT_DOCUMENT, id=post_id)
             old = documents.load(stored[0] if stored else None)
             new = old | {"tags": change(old["tags"]), "updated_at": tx.now}
             if new["tags"] != old["tags"]:
                 effects.run_for_retagging(tx, post_id, old, new, author)
-                tx.execute(SET_DOCUMENT, id=post_id, document=documents.dump(new), updated_at=tx.now)
+                tx.execute(UPDATE_DOCUMENT, id=post_id, document=documents.dump(new), updated_at=tx.now)
                 copies = {"status": old["status"], "post_id": post_id}
-                tx.execute_many(RESPELL, [{"tag": fold(name), "name": name} | copies for name in new["tags"]])
+                tx.execute_many(UPDATE_NAME, [{"tag": fold(name), "name": name} | copies for name in new["tags"]])
                 statuses.add(old["status"])
     return statuses
 
 
-STORED = Compiled(Post.select(DOCUMENT).where(Post.id == Placeholder("id")))
-RESPELL = Compiled(PostTag.update(placeholders(PostTag, "name")).where(OF_POST, PostTag.name != Placeholder("name")))
-SET_DOCUMENT = Compiled(Post.update(placeholders(Post, "document", "updated_at")).where(Post.id == Placeholder("id")))
+_has_id = Post.id == Placeholder("id")
+_has_other_name = IS_TAG_OF_POST & (PostTag.name != Placeholder("name"))
+SELECT_DOCUMENT = Compiled(Post.select(DOCUMENT).where(_has_id))
+UPDATE_DOCUMENT = Compiled(Post.update(placeholders(Post, "document", "updated_at")).where(_has_id))
+UPDATE_NAME = Compiled(PostTag.update(placeholders(PostTag, "name")).where(_has_other_name))
 
 
 def _replaced(old: str, new: list[str], names: list[str]) -> list[str]:
