@@ -29,7 +29,7 @@ HAS_KNOWN = re.compile(r"^(?:title|date|layout|tags)\s*:", re.MULTILINE)
 AS_YAML = "write it as YAML between lines of ---"
 DELIMITERS = "front matter must be YAML or JSON between lines of ---, or TOML between lines of +++"
 JAVASCRIPT = f"metadata in JavaScript cannot be read: {AS_YAML}"
-MOVABLE_TYPE = "an export of Movable Type cannot be read: import it into WordPress, and use the export of that"
+MOVABLE_TYPE = "an export from Movable Type cannot be read: import it into WordPress, and use WordPress's export"
 OTHER_HEADERS = "headers of Org, Pandoc or ikiwiki cannot be read: write them as YAML between lines of ---"
 # Patterns of unsupported front matter, and the error message for each
 NOT_READ = {

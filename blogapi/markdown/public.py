@@ -51,7 +51,7 @@ DRAFT_TITLE = re.compile(
     r"\s*([\[({<](draft|wip|private|unlisted|hidden)[\])}>].*|(draft|wip) ?:.*|.*[\[(](draft|wip)[\])]\s*)", re.DOTALL
 )
 HIDING_TAGS = {"draft", "drafts", "private", "unlisted", "hidden"}  # in Nikola and Obsidian
-# Reasons that the author of a draft expects, and that the report therefore omits
+# Reasons that the author of a draft expects. The report omits them.
 PLAIN_DRAFTS = {"draft: true", "published: false", "status: draft", "status: pending"}
 LATEST = "~"  # sorts after every time
 
@@ -83,7 +83,7 @@ def _is_over(value: str, now: str) -> bool:
     return value not in OFF and rfc3339_or_empty(value) <= now  # A time that cannot be parsed counts as past.
 
 
-def _is_to_come(value: str, now: str) -> bool:
+def _is_future(value: str, now: str) -> bool:
     if now == LATEST:
         return bool(rfc3339_or_empty(value))
     return rfc3339_or_empty(value) > now or (looks_like_date(value) and not rfc3339_or_empty(value))
@@ -106,7 +106,7 @@ NAMES: dict[Callable[[str, str], bool], str] = {
     # In Jekyll, `permalink: none` chooses a style, and `layout: none` means that the post has no layout.
     lambda value, now: value != "none" and _says_hidden(value, now): "permalink|layout",
     _is_over: "(?!no|never).*expir.*|unpublish.+|publish(until|end|down)|(valid|visible)(until|to)",
-    _is_to_come: (
+    _is_future: (
         "publish(on|from|after|up|at)|(available|visible)(from|on|after)|release(d)?(on|at|date)?|notbefore"
         "|schedul(ed?|ing)(at|for|on|date)?|golive(at|on|date)?"
     ),
@@ -129,17 +129,17 @@ def why_hidden(values: Mapping[str, Any], inherited: Iterable[Inherited], now: s
     return ""
 
 
-def publication_to_come(params: Mapping[str, Any], now: str) -> str:
+def future_publication(params: Mapping[str, Any], now: str) -> str:
     """Return a future publication date in `params`, as `name: value`, or ""."""
     for name, value in params.items():
-        if PUBLICATION.fullmatch(_plain(name)) and _is_to_come(str(value).strip()[:1000], now):
+        if PUBLICATION.fullmatch(_plain(name)) and _is_future(str(value).strip()[:1000], now):
             return shown(f"{name}: {str(value)[:40]}")
     return ""
 
 
 def hides(name: str, value: Any) -> bool:
     """Return whether a value under this name hides a post, now or at a later time (such as an expiry date)."""
-    return any(_reasons({name: value}, LATEST)) or bool(publication_to_come({name: value}, LATEST))
+    return any(_reasons({name: value}, LATEST)) or bool(future_publication({name: value}, LATEST))
 
 
 def without_passwords(value: Any) -> Any:

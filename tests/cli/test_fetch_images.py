@@ -67,7 +67,7 @@ def test_images_on_other_hosts_are_stored_once_and_a_second_import_changes_nothi
     top = post(text, "image: {}/b.jpg?w=1\nparams: {share: {}/a.png, page: {}/}")
     status, output, error = run("import", top, "--fetch-images")
     assert (status, counts(output)) == (0, "images: new 2, known 2, missing 0, fetched 4, not fetched 1")
-    assert error == [f"{host.url}/gone.png: its host answers 404"]
+    assert error == [f"{host.url}/gone.png: its host returned 404"]
     assert "On other hosts: 1 image (127.0.0.1 1)." in output
     rye, loaf = address(RYE), address(LOAF)
     before = stored(storage)["a"]
@@ -155,8 +155,8 @@ def test_what_cannot_be_fetched_is_left_as_it_was_and_named_with_the_reason(run,
         "must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be text",
         "must be a JPEG, PNG, GIF, WebP or AVIF image; an SVG can run scripts",
         "too many redirects",
-        "redirected to an address that is not http or https",
-        "its host answers 500",
+        "redirected to a URL that is not http or https",
+        "its host returned 500",
         "the connection broke off, or the response was not HTTP",
         "more than 20,971,520 bytes",
         "cannot connect: Connection refused",
@@ -199,7 +199,7 @@ def test_no_more_images_are_fetched_than_an_import_and_the_service_may_have(
     top = post("![]({}/a.png) ![]({}/b.png) ![]({}/c.png)")
     _, output, error = run("import", top, "--fetch-images")
     assert counts(output) == "images: new 2, known 0, missing 0, fetched 2, not fetched 1"
-    assert error == [f"{host.url}/c.png: import again to fetch it: one import fetches 2 images, within an hour"]
+    assert error == [f"{host.url}/c.png: import again to fetch it: an import fetches at most 2, for an hour"]
     _, output, error = run("import", top, "--fetch-images")
     assert (counts(output), error) == ("images: new 1, known 2, missing 0, fetched 1, not fetched 0", [])
 

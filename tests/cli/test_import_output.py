@@ -14,12 +14,12 @@ from tests.blogs import SAMPLES
 from tests.cli.conftest import many, stored
 from tests.service import BIN
 
-NOT_FOUND = "--static DIR finds those whose address begins with a slash, --base-url URL makes all absolute"
+NOT_FOUND = "--static DIR finds those whose URL begins with a slash; --base-url URL makes all URLs absolute"
 NOTED = "---\ntitle: C\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
 # What a report says to do about a note
-COVERS = "params keep them; --static DIR finds those whose address begins with a slash."
+COVERS = "params keep them; --static DIR finds those whose URL begins with a slash."
 SHORTCODES = "only the old site understands them; replace them."
-HIDDEN = "something hides them; publish those that may be read."
+HIDDEN = "something hides them; publish those that are meant to be public."
 REDIRECTS = "--redirects FILE lists them."
 # The blogs among the samples: how many posts they have, and the summary, in which PATH is theirs
 SUMMARIES = {
@@ -30,7 +30,7 @@ Not imported: 1 folder called vendor (PATH/vendor).
 params: layout 3, image 1, permalink 1
 Covers not found in 1 post (PATH/_posts/2019-05-04-rye-starter.markdown:7): {COVERS}
 Shortcodes or imports in 1 post (PATH/_posts/2019-05-04-rye-starter.markdown:12): {SHORTCODES}
-Old addresses of 1 post (PATH/_posts/2019-05-04-rye-starter.markdown): {REDIRECTS}"""),
+Old URLs of 1 post (PATH/_posts/2019-05-04-rye-starter.markdown): {REDIRECTS}"""),
     "hugo": (2, """\
 Not imported: 1 page of a section.
 params: lastmod 1, cover 1, math 1
@@ -39,17 +39,17 @@ On other hosts: 1 image (img.example 1)."""),
 Not imported: 1 folder called node_modules (PATH/node_modules).
 params: permalink 2, eleventyExcludeFromCollections 1
 Kept as drafts: 1 post (PATH/content/blog/pattern.md:4 has eleventyExcludeFromCollections: true): {HIDDEN}
-Old addresses of 1 post (PATH/content/blog/moved/moved.md): {REDIRECTS}"""),
+Old URLs of 1 post (PATH/content/blog/moved/moved.md): {REDIRECTS}"""),
     "astro": (2, f"""\
 images: new 0, known 0, missing 1
 params: image 1, heroImage 1
 On other hosts: 1 image (docs.example 1).
 Covers not found in 1 post (PATH/src/content/blog/using-mdx.mdx:5): {COVERS}
 Shortcodes or imports in 1 post (PATH/src/content/blog/using-mdx.mdx:8): {SHORTCODES}
-HTML in 1 post (PATH/src/content/blog/using-mdx.mdx:10): it stays HTML."""),
+HTML in 1 post (PATH/src/content/blog/using-mdx.mdx:10): it is kept as HTML."""),
     "zola": (1, f"""\
 params: path 1, extra 1
-Old addresses of 1 post (PATH/content/pizza.md): {REDIRECTS}"""),
+Old URLs of 1 post (PATH/content/pizza.md): {REDIRECTS}"""),
     "exports/wordpress.xml": (5, f"""\
 Not imported: 1 page, 1 attachment and 1 post (trash); --pages imports pages.
 params: author 1, format 1
@@ -57,7 +57,7 @@ On other hosts: 2 images (crumbs.example 2).
 Kept as drafts: 2 posts (PATH (hurotuku) has status: private, PATH (for-friends) has post_password): {HIDDEN}
 Shortcodes or imports in 1 post (PATH (salt-time)): {SHORTCODES}
 Slugs changed in 1 post (PATH (hurotuku)): --redirects FILE lists the old ones.
-Old addresses of 1 post (PATH (salt-time)): {REDIRECTS}"""),
+Old URLs of 1 post (PATH (salt-time)): {REDIRECTS}"""),
     "exports/ghost.json": (3, f"""\
 images: new 0, known 0, missing 1
 Not imported: 1 page; --pages imports pages.
@@ -65,7 +65,7 @@ params: visibility 3, cover_image 1
 On other hosts: 1 image (static.example 1).
 Kept as drafts: 1 post (PATH (members) has visibility: paid): {HIDDEN}
 Covers not found in 1 post (PATH (own-picture)): {COVERS}
-HTML in 1 post (PATH (coming-soon)): it stays HTML."""),
+HTML in 1 post (PATH (coming-soon)): it is kept as HTML."""),
 }  # fmt: skip
 
 
@@ -152,9 +152,9 @@ def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, stor
     assert sorted(output) == [
         f"{top}/a.md: would be unchanged: a",
         f"{top}/b.md: would be updated: b",
-        f"{top}/c.md: would be created: c; published 2020-01-02T00:00:00Z; tags x, y; params layout; HTML in line 7",
+        f"{top}/c.md: would be created: c; published 2020-01-02T00:00:00Z; tags x, y; params layout; HTML on line 7",
         f"{top}/e.md: would be created: e; draft",
-        f"HTML in 1 post ({top}/c.md:7): it stays HTML.",
+        f"HTML in 1 post ({top}/c.md:7): it is kept as HTML.",
         "params: layout 1",
         "would be made 2, changed 1, unchanged 1, refused 1",
     ]
@@ -255,7 +255,7 @@ def test_pages_of_an_export_are_imported_on_request(run, name, posts, left_out):
 def test_a_published_post_without_a_date_is_reported_with_anything_that_looks_like_one(run, folder):
     top = folder(a="---\nstatus: published\nwritten: 2020-01-02\n---\n# A", b="---\ndraft: false\n---\n# B")
     (line,) = [line for line in run("import", top)[1] if line.startswith("Published at the time of this import:")]
-    assert f"2 posts ({top}/a.md:3 has written, {top}/b.md): no date was recognized" in line
+    assert f"2 posts ({top}/a.md:3 has written, {top}/b.md): no date was recognized; add a `date`" in line
     assert run("import", top)[1] == ["made 0, changed 0, unchanged 2, refused 0", "params: written 1"]
 
 
@@ -268,9 +268,9 @@ def test_a_folder_without_posts_is_an_error_that_lists_its_contents(run, folder)
     said = [f"Not imported: 1 file in .{name.partition('.')[2]} ({top}/{name})." for name in files]
     assert (status, printed[1:]) == (1, said)
     assert errors == [
-        f"{top}/d.textile: a text that `pandoc -t gfm` converts to Markdown",
+        f"{top}/d.textile: text that `pandoc -t gfm` converts to Markdown",
         f"{top}/b.mkdown: Markdown: rename it to .md",
-        "Nothing was found to import: give Markdown files, a folder with some, or an export.",
+        "There is nothing to import: give Markdown files, a folder that contains some, or an export.",
     ]
 
 

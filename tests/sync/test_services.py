@@ -69,7 +69,7 @@ def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, chang
     run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
     key = blog.write(add_key, f"pulls {scope}", scope)
     edit(tmp_path / "folder/a.md", "# A", "# A, newer")
-    refused = [f"this key is {scope}: a push needs one that can write"]
+    refused = [f"this key is {scope}: a push needs a key that may write"]
     assert run("push", tmp_path / "folder", key=key) == (1, refused)
     assert run("pull", tmp_path / "other", key=key)[1][-1] == counts(created=2 if may_delete else 1)
     assert run("pull", tmp_path / "other", "--delete", key=key)[0] == (not may_delete)

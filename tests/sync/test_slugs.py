@@ -172,7 +172,7 @@ def test_a_slug_that_was_taken_is_no_change_of_the_slug(run, folder, there):
 
 def test_a_new_file_with_the_slug_of_a_synced_one_is_refused_and_not_the_other(run, folder, there):
     here = folder(y="---\nslug: x\n---\n# Y\n", z="---\nslug: x\n---\n# Z\n")
-    failed = "failed {}.md:2: {}.md also has the slug x: write another `slug` into one of them"
+    failed = "failed {}.md:2: {}.md also has the slug x: give one of them another `slug`"
     assert run("push", here) == (1, [failed.format("z", "y"), "created y.md", counts(created=1, failed=1)])
     (here / "z.md").rename(here / "a.md")
     folder(y="---\nslug: x\n---\n# Y, edited\n")
@@ -187,7 +187,7 @@ def test_without_a_state_a_file_that_could_be_several_posts_is_refused_and_nothi
     (here / "hello.md").unlink()
     write_files(here, {f"{year}/hello.md": f"# {year}\n" for year in ("2023", "2024")})
     assert run("push", here)[1][:2] == [
-        "failed 2024/hello.md: 2023/hello.md also has the slug hello: write another `slug` into one of them",
+        "failed 2024/hello.md: 2023/hello.md also has the slug hello: give one of them another `slug`",
         f"conflict 2023/hello.md: the post hello differs from the file: {WAYS_OUT}",
     ]
     assert texts(there()) == {"hello": "# First\n"}
@@ -197,6 +197,6 @@ def test_a_new_file_with_the_slug_that_a_post_got_there_is_refused(run, synced, 
     here = synced(a="# A\n")
     change("a", slug="x")
     folder(x="# X\n")
-    reason = "another post also has the slug x: write another `slug` into one of them"
+    reason = "another post also has the slug x: give one of them another `slug`"
     assert run("push", here)[1][0] == f"failed x.md: {reason}"
     assert texts(there()) == {"x": "# A\n"}

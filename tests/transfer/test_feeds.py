@@ -105,12 +105,12 @@ def test_a_feed_that_probably_has_only_the_latest_posts_is_reported(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "way"),
     [
-        ("a.txt", "AUTHOR: x\nTITLE: A\n-----\n", "an export of Movable Type"),
-        ("a.json", '[{"body_markdown": "A"}]', "articles of dev.to"),
-        ("a.csv", "uid,title,slug,make_discoverable\n", "a CSV file of Bear"),
-        ("b.csv", "id,uid,title,make discoverable,is page\n", "a CSV file of Bear"),
-        ("b.json", '{"username": "a", "collections": [{"posts": []}]}', "an export of Write.as: import the feed"),
-        ("c.json", '{"posts": [{"_id": "1", "cuid": "c"}]}', "an export of Hashnode: use its backup"),
+        ("a.txt", "AUTHOR: x\nTITLE: A\n-----\n", "an export from Movable Type"),
+        ("a.json", '[{"body_markdown": "A"}]', "articles from dev.to"),
+        ("a.csv", "uid,title,slug,make_discoverable\n", "a CSV file from Bear"),
+        ("b.csv", "id,uid,title,make discoverable,is page\n", "a CSV file from Bear"),
+        ("b.json", '{"username": "a", "collections": [{"posts": []}]}', "an export from Write.as: import the blog"),
+        ("c.json", '{"posts": [{"_id": "1", "cuid": "c"}]}', "an export from Hashnode: use its backup"),
         ("a.zip", "PK", "an archive: unpack it"),
         ("a.rst", "A", "pandoc"),
         ("a.qmd", "A", "rename it to .md"),

@@ -133,8 +133,8 @@ def test_an_old_address_leads_to_one_post_and_never_away_from_another(write):
     top = write({"a.md": f"---\n{aliases}\ndate: 2020-01-01\n---\nA", "b.md": f"---\n{aliases}\n---\nB"})
     first, second = read(top)
     assert (first.old_paths, second.old_paths) == (("/old/",), ("/b/",))
-    assert "shared addresses" in first.notes
-    assert "shared addresses" in second.notes
+    assert "shared URLs" in first.notes
+    assert "shared URLs" in second.notes
 
 
 # Images

@@ -255,7 +255,7 @@ REFUSED = {
     "~~~<%\n{ draft: true }\n~~~\nA": "front matter in Ruby",
     "import A from 'a'\n\nexport const metadata = {\n  draft: true,\n}\n\nA": "metadata in JavaScript",
     "import {\n  B,\n} from 'b'\n\nexport const article = {\n  title: 'A',\n}\n\nText.": "metadata in JavaScript",
-    "AUTHOR: me\nTITLE: A\n-----\nBODY:\nA": "an export of Movable Type",
+    "AUTHOR: me\nTITLE: A\n-----\nBODY:\nA": "an export from Movable Type",
     "標題: x\n\nText.": "these look like headers",
     "Autor: A\nDatum: 2024-01-02\n\nText.": "these look like headers",
     "#+TITLE: A\n\nText.": "headers of Org, Pandoc or ikiwiki",

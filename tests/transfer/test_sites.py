@@ -47,7 +47,7 @@ def test_a_configuration_behind_a_link_out_of_the_folder_is_not_read(tmp_path):
     (top / "_config.yml").symlink_to(outside)
     site = site_of(top, bound_of(top), UTC)
     assert (site.zone, site.values) == (UTC, None)
-    assert site.unread == f"{top}/_config.yml (it is not a file in the given folders)"
+    assert site.unread == f"{top}/_config.yml (not a regular file in the given folders)"
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_a_script_with_data_is_named(tmp_path):
     script = {"posts/posts.11tydata.js": "module.exports = () => ({ draft: isDraft() })", "posts/a.md": DATED}
     with open_sources(write_files(tmp_path, script)) as sources:
         assert [item.fields["status"] for item in sources] == ["published"]
-        assert [*sources.unread_settings] == ["posts.11tydata.js (a script: only its plain values count)"]
+        assert [*sources.unread_settings] == ["posts.11tydata.js (a script: only its literal values are read)"]
 
 
 def test_an_ordinary_draft_is_not_reported(tmp_path):

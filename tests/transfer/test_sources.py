@@ -85,7 +85,7 @@ def test_a_slug_shared_within_a_folder_and_day_is_refused_for_the_later_file(wri
     top = write({name: f"---\nslug: x\ndate: {time}\n---\n" for name, time in times.items()})
     first, second = read(top)
     assert (first.source, first.fields["slug"]) == (f"{top}/b.md", "x")
-    reason = f"{top}/b.md also has the slug x: write another `slug` into one of them"
+    reason = f"{top}/b.md also has the slug x: give one of them another `slug`"
     assert second == Failure(f"{top}/a.md", 2, reason)
 
 
@@ -255,7 +255,7 @@ def test_posts_are_ordered(write, texts, slugs):
     ("image: true", None, {}, {"image": True}),
     ("excerpt: A\ndescription: B", None, {}, {"description": "B"}),
     ("image: https://a.example/b\ncover: c.png", "https://a.example/b", {}, {"cover": "c.png"}),
-    ("date: 2027-01-01\ndraft: true", None, {"dates to come": 3}, None),
+    ("date: 2027-01-01\ndraft: true", None, {"future dates": 3}, None),
     ("image: b.png\nlayout: c", None, {"covers": 3}, {"layout": "c", "image": "b.png"}),
     ("heroImage: b.png", None, {"covers": 3}, {"heroImage": "b.png"}),
     ("heroImage: https://a.example/b", "https://a.example/b", {}, {"heroImage": "https://a.example/b"}),

@@ -23,7 +23,7 @@ from blogapi.posts.schemas import PostSchema
 from blogapi.wings.images.formats import MAX_IMAGE_BYTES
 from blogapi.wings.images.storage import IMAGE_ID
 from blogapi.wings.transfer.fetch import deadline
-from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
+from blogapi.wings.transfer.images import IMAGE_FOLDER, IMAGE_URL
 
 MAX_JSON_BYTES = 12 * 1024**2  # maximum size of a response; a page ends after the post that exceeds 4 MiB
 MAX_SECONDS = 900  # time limit on a request, enough for 12 MiB on a slow connection
@@ -38,7 +38,7 @@ FEW_ON_PAGE = 100  # count a page as at least this many items, so that a list of
 MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # how many revisions of a post to read, and how many a service keeps
 FEW = 20  # fetch at most this many posts one by one; to fetch more, list all posts
 NEXT_LINK = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
-IMAGE_URL = re.compile("[!-~]{1,400}")
+ANY_URL = re.compile("[!-~]{1,400}")
 ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
 LISTED_FIELDS = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")
 SCHEMA, LISTED_SCHEMA = PostSchema(), PostSchema(only=LISTED_FIELDS)
@@ -74,14 +74,14 @@ def fingerprint(post: Post) -> str:
     fields["status"] = "published" if fields["status"] == "scheduled" else fields["status"]
     data = json.dumps(fields, sort_keys=True).encode()
     if b"/images/" in data:  # A faster check than the pattern.
-        data = IMAGE_ADDRESS.sub(rb"images/\1", data)
+        data = IMAGE_URL.sub(rb"images/\1", data)
     return hashlib.sha256(data).hexdigest()[:32]
 
 
 def images_in(fields: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Return the base URL and the file name of each image in a post."""
     text = dump({**fields})
-    matches = IMAGE_ADDRESS.finditer(text.encode()) if f"/{IMAGE_FOLDER}/" in text else ()
+    matches = IMAGE_URL.finditer(text.encode()) if f"/{IMAGE_FOLDER}/" in text else ()
     return {(match[0].decode().rpartition(f"/{IMAGE_FOLDER}/")[0], match[1].decode()) for match in matches}
 
 
@@ -286,6 +286,6 @@ class Remote:
 
     def _image(self, image: Any) -> tuple[str, str]:
         with suppress(TypeError, KeyError):
-            if re.fullmatch(IMAGE_ID, image["id"]) and IMAGE_URL.fullmatch(image["url"]):
+            if re.fullmatch(IMAGE_ID, image["id"]) and ANY_URL.fullmatch(image["url"]):
                 return image["id"], image["url"]
         raise RemoteError(f"{self.address} sent an invalid image")

@@ -128,7 +128,7 @@ class Comparison:
         to_fetch = defaultdict(list)
         for name in names:
             entry, listed = self.entries.get(name), self.post_of.get(name)
-            if entry and is_as_recorded(self.posts, entry) and not self.old_addresses(name, entry):
+            if entry and is_as_recorded(self.posts, entry) and not self.moved_images(name, entry):
                 yield name, entry
             else:
                 to_fetch[listed["id"] if listed else ""].append(name)
@@ -160,14 +160,14 @@ class Comparison:
             return as_put(post, fields, now)
         return None
 
-    def says_same(self, fields: Post, post: Post) -> bool:
+    def is_no_op(self, fields: Post, post: Post) -> bool:
         """Return whether a push of these fields would leave a post unchanged."""
         pushed = self.pushed(fields, post)
         return pushed is not None and fingerprint(pushed) == post["fingerprint"]
 
     def is_same(self, name: str, post: Post | None) -> bool:
         """Return whether a file has the same content as a post."""
-        return bool(post and name in self.items and self.says_same(self.fields(name), post))
+        return bool(post and name in self.items and self.is_no_op(self.fields(name), post))
 
     def lacking(self, name: str, current: Post) -> set[str]:
         """Return the fields that a pull adds to the file, because they would be lost without the state."""
@@ -175,7 +175,7 @@ class Comparison:
         names = filter(current.get, ("slug", "status", "published_at"))
         return {field for field in names if all(current[field] != fields.get(field) for fields in known)}
 
-    def old_addresses(self, name: str, post: Post) -> set[str]:
+    def moved_images(self, name: str, post: Post) -> set[str]:
         """Return the names of images whose base URL in a file does not occur in its post."""
         if "images" not in post or name not in self.items:
             return set()
@@ -205,7 +205,7 @@ class Comparison:
         elif entry and not self.ancestry.is_successor(entry, current, ask=local is SAME):
             remote = REWOUND
         alike = exists and (local is SAME if current is entry else self.is_same(name, current))
-        lacks = bool(alike and current and (self.lacking(name, current) or self.old_addresses(name, current)))
+        lacks = bool(alike and current and (self.lacking(name, current) or self.moved_images(name, current)))
         if entry and lacks:
             self.working.record_bytes(name)
         action = decide(local, remote, alike=alike, lacks=lacks)

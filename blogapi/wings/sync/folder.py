@@ -253,7 +253,7 @@ class WorkingFolder:
 
     def image_names(self, files: Collection[str]) -> dict[str, str]:
         """Return a dict that maps names of images on the service to image files."""
-        return {os.path.basename(self.images.address_of(file)): file for file in files}
+        return {os.path.basename(self.images.url_of(file)): file for file in files}
 
     # Results
 

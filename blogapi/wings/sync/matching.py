@@ -139,7 +139,7 @@ class Assignment:
             else:
                 taken = next(filter(self.names.__contains__, possible), possible[0])
                 holder = self.names.get(taken, "another post")
-                reason = f"{holder} also has the slug {taken}: write another `slug` into one of them"
+                reason = f"{holder} also has the slug {taken}: give one of them another `slug`"
                 self.failures.append(Failure(name, item.file.line_of("slug"), reason))
                 del self.items[name]
                 continue

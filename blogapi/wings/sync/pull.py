@@ -18,7 +18,7 @@ from blogapi.wings.sync.compare import Action, Comparison
 from blogapi.wings.sync.edit import with_content, with_fields
 from blogapi.wings.sync.folder import MINE, Result
 from blogapi.wings.transfer.folder import MAX_NAME_BYTES
-from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER, with_addresses
+from blogapi.wings.transfer.images import IMAGE_FOLDER, IMAGE_URL, with_urls
 from blogapi.wings.transfer.importer import schema
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
@@ -31,8 +31,8 @@ class Pull:
     comparison: Comparison
     delete: bool = False  # remove files whose posts are gone
     delete_all: bool = False  # even if most posts are gone
-    theirs: bool = False  # also write files that were changed (after copying them) or deleted here
-    published: bool = False  # create files for published posts only
+    theirs: bool = False  # also write files that were deleted here, or (after copying them) changed here
+    published: bool = False  # create files only for published posts
     images: bool = False  # fetch images
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class Pull:
         comparison, working = self.comparison, self.comparison.working
         self.working, self.remote, self.items = working, comparison.remote, working.items
         gone = [name for name in working.entries if not comparison.post_of[name]]
-        if (gone or self.delete) and self.remote.scope == "published-only":  # Such a key hides which posts are gone.
+        if (gone or self.delete) and self.remote.scope == "published-only":  # An unpublished post looks deleted.
             if self.delete:
                 raise RemoteError("this key sees only published posts: leave out --delete")
             gone = []
@@ -80,7 +80,7 @@ class Pull:
         return Result("updated" if exists else "created", name, why)
 
     def _keep(self, name: str) -> str:
-        """Copy the local file to another name; return that name."""
+        """Copy the local file, and return the name of the copy."""
         stem = os.fsencode(PurePosixPath(name).stem)[: MAX_NAME_BYTES - len(MINE)].decode(errors="ignore")
         data, kept = self.working.bytes_of(name), stem + MINE
         path = str(PurePosixPath(name).with_name(kept))
@@ -104,7 +104,7 @@ class Pull:
                 return data
         with suppress(MarkdownError, ValidationError):
             data = render(post | {"content": links(post["content"])}, flat=bool(item and item.file.others))
-            if self.comparison.says_same(self._read(name, data).fields, post):
+            if self.comparison.is_no_op(self._read(name, data).fields, post):
                 return data
         raise NotSynced("no file here can match its post: the folder may hide it, or change its fields")
 
@@ -113,14 +113,14 @@ class Pull:
         lacking, data = self.comparison.lacking(name, post), self.working.bytes_of(name)
         if item.file.lines and not split(data, skip_blank=True)[0]:  # Headers without delimiters are not edited.
             return None
-        old, images = self.comparison.old_addresses(name, post), sorted(images_in(post))
-        addresses = {image.encode(): f"{start}/{IMAGE_FOLDER}/{image}".encode() for start, image in images}
-        moved = with_addresses({image: addresses[image] for image in addresses if image.decode() in old})
-        as_in_post = with_addresses(addresses)
+        old, images = self.comparison.moved_images(name, post), sorted(images_in(post))
+        urls = {image.encode(): f"{start}/{IMAGE_FOLDER}/{image}".encode() for start, image in images}
+        moved = with_urls({image: urls[image] for image in urls if image.decode() in old})
+        as_in_post = with_urls(urls)
         data = with_content(moved(data.decode()).encode(), as_in_post(item.fields["content"]), post["content"], links)
         for _ in range(EDITS):
             edited = self._read(name, data)
-            if self.comparison.says_same(edited.fields, post) and lacking <= edited.file.sources.keys():
+            if self.comparison.is_no_op(edited.fields, post) and lacking <= edited.file.sources.keys():
                 return data
             data = with_fields(data, edited.file, each_text(edited.fields, as_in_post), post, lacking)
         return None
@@ -128,12 +128,12 @@ class Pull:
     def _read(self, name: str, data: bytes) -> Item:
         """Return the post that a file would contain with these bytes. Raises MarkdownError or ValidationError."""
         item = self.working.sources.item_of(data, self.working.top / name, self.working.top)
-        assert item  # No post has the status "trash".
+        assert item  # `item_of` returns None only for the status "trash", which no post has.
         slug = valid_slug(item.fields["slug"])  # A copy of the folder without its state needs the slug.
         return replace(item, fields=schema.load(item.fields | {"slug": slug}))
 
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
-        """Return a function that replaces image URLs with links to the image files that the post already uses."""
+        """Return a function that replaces the URLs of these image files with links to the files."""
         folder, static = os.path.dirname(os.path.realpath(self.working.top / name)), self.working.static
         root = os.path.join(os.path.realpath(static), "") if static else "\0"
 
@@ -141,17 +141,17 @@ class Pull:
             return quote(f"/{file.removeprefix(root)}" if file.startswith(root) else os.path.relpath(file, folder))
 
         names = self.working.image_names(images).items()
-        return with_addresses({image.encode(): link_to(file).encode() for image, file in names})
+        return with_urls({image.encode(): link_to(file).encode() for image, file in names})
 
     def _with_images(self, name: str, data: bytes) -> bytes:
         """Fetch the images in a file, if requested, and make their URLs relative."""
         if not self.images or self.working.dry_run:
             return data
         above = "../" * name.count("/")
-        return IMAGE_ADDRESS.sub(lambda match: self._fetched(match[1].decode(), above) or match[0], data)
+        return IMAGE_URL.sub(lambda match: self._fetched(match[1].decode(), above) or match[0], data)
 
     def _fetched(self, file: str, above: str) -> bytes:
-        """Fetch an image; return the link to its file, or b"" if the service does not have it."""
+        """Fetch an image. Return a link to its file, or b"" if the service does not have the image."""
         path = f"{IMAGE_FOLDER}/{file}"
         if not self.working.exists(path):
             data = self.remote.image(f"/{path}")

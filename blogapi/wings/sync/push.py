@@ -15,7 +15,7 @@ from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError
 from blogapi.wings.sync.compare import Action, Comparison
 from blogapi.wings.sync.folder import Result
 from blogapi.wings.transfer.folder import open_below
-from blogapi.wings.transfer.images import with_addresses
+from blogapi.wings.transfer.images import with_urls
 from blogapi.wings.transfer.items import Item, Note
 from blogapi.wings.transfer.report import examples
 
@@ -44,7 +44,7 @@ class Push:
             comparison.refuse_many(gone, self.items, "files")
         self.queue = comparison.chosen([*self.items, *gone])
         if self.remote.scope in ("published-only", *(() if working.dry_run else ("read-only",))):
-            raise RemoteError(f"this key is {self.remote.scope}: a push needs one that can write")
+            raise RemoteError(f"this key is {self.remote.scope}: a push needs a key that may write")
 
     def results(self) -> Iterator[Result]:
         """Send the files that have changed; yield a result for each file."""
@@ -77,7 +77,10 @@ class Push:
         raise Conflict("its post keeps changing: try again later")
 
     def _send(self, name: str, current: Post | None) -> Result | None:
-        """Send a file after its images, or return None if its post has changed. Raises NotSynced or IMAGE_ERRORS."""
+        """Upload a file's images and send the file, or return None if its post has changed.
+
+        Raises NotSynced or IMAGE_ERRORS.
+        """
         item = self.items[name]
         if current and not self.overwrite and self._has_lost_images(name, current):
             raise NotSynced(f"{what_differs(item)}: push --overwrite sends it without them")
@@ -88,8 +91,8 @@ class Push:
             return None
         self.working.state.begin()
         fields = self.comparison.fields(name)
-        if addresses := self._upload_images(name, current):
-            fields = each_text(fields, with_addresses(addresses))
+        if urls := self._upload_images(name, current):
+            fields = each_text(fields, with_urls(urls))
         slug = fields.get("slug") or (current or item.fields)["slug"]
         self._free_slug(name, slug)
         current = self.entries[name] if name in self.parked else current
@@ -103,28 +106,28 @@ class Push:
         return done if post else None
 
     def _upload_images(self, name: str, current: Post | None) -> dict[bytes, bytes]:
-        """Upload a file's images; return their URLs, and new URLs of images that the service moved."""
+        """Upload a file's images. Return their URLs, and the new URLs of images that the service has moved."""
         files = self.working.image_names(self.items[name].images)
-        addresses = {image: self._upload(image, file) for image, file in files.items()}
-        for image in self.comparison.old_addresses(name, current) if current else ():
-            addresses[image] = self.uploaded.get(image.partition(".")[0], "")
-        return {image.encode(): address.encode() for image, address in addresses.items() if address}
+        urls = {image: self._upload(image, file) for image, file in files.items()}
+        for image in self.comparison.moved_images(name, current) if current else ():
+            urls[image] = self.uploaded.get(image.partition(".")[0], "")
+        return {image.encode(): url.encode() for image, url in urls.items() if url}
 
     def _has_lost_images(self, name: str, current: Post) -> bool:
-        """Return whether images of an unchanged file are now missing, although its post has them."""
+        """Return whether an unchanged file lacks images that its post still contains."""
         missing, known = self.items[name].missing, self.entries.get(name)
         if not (missing and known and known["sha256"] == self.working.sha256[name]):
             return False
         post = self.remote.post(current["id"])
-        return post is not None and not all(address in dump(post) for address in missing)
+        return post is not None and not all(url in dump(post) for url in missing)
 
     @cached_property
     def uploaded(self) -> dict[str, str]:
-        """A dict that maps ids of images on the service to URLs, fetched on first use."""
+        """The URLs of the images on the service by id, fetched on first use."""
         return self.remote.images()
 
     def _upload(self, name: str, file: str) -> str:
-        """Upload the image in a file, unless the service has it under this name; return its URL."""
+        """Upload the image in a file, unless the service already has it. Return its URL."""
         image_id, _, extension = name.partition(".")
         if image_id not in self.uploaded:
             with open_below(file, self.working.images.roots) as opened:
@@ -145,7 +148,7 @@ class Push:
     # Swapping slugs
 
     def _free_slug(self, name: str, slug: str) -> None:
-        """Free a slug that another file gives up: send that file first or, if it is waiting, rename its post."""
+        """Free a slug that another file gives up: send that file first or, if it is waiting, change its post's slug."""
         other = self.by_slug.get(slug, name)
         gives_up = other in self.items and self.comparison.fields(other).get("slug", slug) != slug
         if other == name or not gives_up:
@@ -164,7 +167,7 @@ class Push:
             self._change(name, former_slugs=[other for other in former if other != slug] or None)
 
     def _change(self, name: str, **fields: Any) -> None:
-        """Change fields of a post but not its file, unless another client has changed the post."""
+        """Change fields of a post, but not its file. Do nothing if another client has changed the post."""
         entry = self.entries[name]
         self.working.state.begin()
         with suppress(NotSynced):
@@ -176,7 +179,7 @@ class Push:
 
 
 def what_differs(item: Item, is_new: bool = False) -> str:
-    """Return how the post will differ from its file."""
+    """Describe how the post will differ from its file."""
     why = [f"its slug is {item.fields['slug']}"] if Note.OTHER_SLUGS in item.notes else []
     hidden = item.notes.get(Note.HIDDEN)
     why += [f"a draft, because of {hidden[1]}"] if isinstance(hidden, tuple) else []

@@ -16,7 +16,7 @@ from blogapi.markdown.public import (
     OFF,
     PLAIN_DRAFTS,
     Inherited,
-    publication_to_come,
+    future_publication,
     why_hidden,
     without_passwords,
 )
@@ -73,12 +73,12 @@ def _fitting(params: dict[str, Any]) -> dict[str, Any]:
 NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # asks search engines not to index a post
 # Names of params that never become the content of a post
 NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
-ADDRESS = re.compile(r"https?://[^\s<>]+")
+WEB_URL = re.compile(r"https?://[^\s<>]+")
 FOR_OTHERS = ("draft", "permalink")  # A flat export writes these to keep other programs from publishing a post.
 
 
-def set_status_aside(item: Item) -> None:
-    """Make a post a draft if its status is another program's word, such as `evergreen`. Keep the word in params."""
+def move_unknown_status(item: Item) -> None:
+    """If a post's status is another program's word, such as `evergreen`, move it to params, and make a draft."""
     fields = item.fields
     word = fields.get("status", "draft")
     if word not in STATUSES and item.file.program is not OURS:
@@ -93,7 +93,7 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
     if item.file.is_exported and fields.get("status") == "scheduled":
         values = {name: value for name, value in values.items() if name not in FOR_OTHERS}
     why = why_hidden({"title": fields.get("title", ""), **values}, inherited, now)
-    why = why or publication_to_come(fields.get("params", {}), now)
+    why = why or future_publication(fields.get("params", {}), now)
     if NO_INDEX.search(str(values).lower()):
         item.notes[Note.NO_INDEX] = None
     if not why:
@@ -108,7 +108,7 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
 def complete(item: Item, now: str, drop: Collection[str]) -> None:
     """Determine a post's status and dates, and shorten its fields to their limits.
 
-    If the date is in the future, a public post becomes scheduled, and any other post loses the date.
+    If the date is in the future, a published post becomes scheduled, and any other post loses the date.
     """
     fields, notes, file = item.fields, item.notes, item.file
     published_at = fields.get("published_at", "")
@@ -120,9 +120,9 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
         fields["status"] = "scheduled" if published_at > now else "published"
     elif published_at > now:
         del fields["published_at"]
-        notes[Note.DATES_TO_COME] = file.line_of("published_at")
+        notes[Note.FUTURE_DATES] = file.line_of("published_at")
     _place_cover(item)
-    if not VISIBLE.search(fields.get("content", "")) and (text := _text_beside(fields)):
+    if not VISIBLE.search(fields.get("content", "")) and (text := _substitute_text(fields)):
         fields["content"], notes[Note.NO_TEXT] = text, None
     if params := fields.get("params", {}):
         fields["params"] = {name: value for name, value in params.items() if name not in drop}
@@ -132,14 +132,14 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
         item.old_paths = (f"/{fields['slug']}", *item.old_paths)
 
 
-def _text_beside(fields: Mapping[str, Any]) -> str:
-    """Return the links and lists in params as Markdown; if there are none, return the excerpt or the cover."""
+def _substitute_text(fields: Mapping[str, Any]) -> str:
+    """Return the links and lists in params as Markdown, or else the excerpt or the cover."""
     lines = []
     for name, value in fields.get("params", {}).items():
         values = value if isinstance(value, list) else [value]
-        if not NOT_TEXT.search(name) and (values is value or ADDRESS.match(str(value))):
+        if not NOT_TEXT.search(name) and (values is value or WEB_URL.match(str(value))):
             parts = (element.values() if isinstance(element, dict) else [element] for element in values)
-            lines += [ADDRESS.sub(r"<\g<0>>", " ".join(map(str, texts))) for texts in parts]
+            lines += [WEB_URL.sub(r"<\g<0>>", " ".join(map(str, texts))) for texts in parts]
     cover = fields.get("cover_image", "")
     text = "\n".join(f"* {line}" for line in lines) if len(lines) > 1 else "".join(lines)
     return text or fields.get("excerpt", "") or (cover and f"![]({cover})")
@@ -161,14 +161,14 @@ PUBLISHED = re.compile("publish", re.IGNORECASE)
 MAX_HEADER_TEXT = 500  # search for header-like lines in at most this many characters
 LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
 ABLOG = re.compile(r"\{post\}[ \t]+\w")
-# A possible date in the path of a file whose date was not recognized
+# What may be a date in the path of a file without a recognized date
 DAY_IN_PATH = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?:[-/_.][01]?\d(?:[-/_.][0-3]?\d)?|[01]\d[0-3]\d(?:\d{4}|\d{6})?)(?!\d)", re.ASCII
 )
 
 
 def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
-    """Add a note to an undated draft if anything looks like its date, or says that it was published."""
+    """Add a note to an undated draft if anything in it looks like a date, or suggests that it was published."""
     if item.file.is_exported or {"published_at", "status"} & item.fields.keys():
         return
     hints = _dates_in(item.file.values)
@@ -182,7 +182,7 @@ def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
 
 
 def _dates_in(values: Mapping[str, Any], nested: bool = True) -> list[str]:
-    """Return the names whose values look like dates or say that a post was published."""
+    """Return the names of values that look like dates or suggest that a post was published."""
     return [name for name, value in values.items() if (nested or isinstance(value, str)) and _is_date(name, value)]
 
 

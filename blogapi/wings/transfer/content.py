@@ -59,7 +59,7 @@ NOT_PORTABLE = {
     Note.HTML: re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
     Note.SCRIPTS: re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
 }
-# Matches every string with an image or one of NOT_PORTABLE. The pattern is fast: each branch begins with a literal.
+# Matches every string with an image or one of NOT_PORTABLE. It is fast because each branch begins with a literal.
 MAY_MATTER = re.compile(
     r"!\[|</?[A-Za-z]|\{[{%]|\[(?:\[|gallery\b|/[a-z]|[a-z][\w-]*\s+[\w-]+=|[^\[\]\n]+\]:)"
     r"|\]\(<?(?![A-Za-z]+:)[^\s()]+\.[A-Za-z]|import (?<=^import )",
@@ -72,14 +72,14 @@ class Place(NamedTuple):
 
     start: int
     end: int
-    address: str = ""  # the file name of an embedded image; empty for code
+    url: str = ""  # for an embedded image, its file name; for code, empty
     is_html: bool = False
     label: str | None = None  # set for an embedded image
 
 
-def host_of(address: str) -> str:
+def host_of(url: str) -> str:
     """Return the host of an absolute URL, or "" for any other URL."""
-    match = HOST.match(address)
+    match = HOST.match(url)
     return match[1].lower() if match else ""
 
 
@@ -99,13 +99,13 @@ def with_images(
             continue
         old, new = content[place.start : place.end], ""
         if place.label is not None:
-            new = embedded(place.address, place.label)
-        elif (address := replaced(place.address) if place.address else "") != place.address:
-            new = escape(address) if place.is_html else address.translate(ENCODED)
-        elif not relative and IS_RELATIVE.match(address):
+            new = embedded(place.url, place.label)
+        elif (url := replaced(place.url) if place.url else "") != place.url:
+            new = escape(url) if place.is_html else url.translate(ENCODED)
+        elif not relative and IS_RELATIVE.match(url):
             relative[Note.RELATIVE_IMAGES] = content.count("\n", 0, place.start) + 1
         parts += [content[end : place.start], new or old]
-        without_code += [parts[-2], parts[-1] if place.address else "\n" * old.count("\n")]
+        without_code += [parts[-2], parts[-1] if place.url else "\n" * old.count("\n")]
         end = place.end
     text = "".join((*without_code, content[end:]))
     matches = {note: match for note, pattern in NOT_PORTABLE.items() if (match := pattern.search(text))}
@@ -188,9 +188,9 @@ def _shown_by_tags(html: str, start: int, end: int) -> Iterator[Place]:
         for attribute in ATTRIBUTE.finditer(html, *tag.span()):
             name, value = attribute["name"].lower(), attribute.lastindex or 0
             for part in (IN_SET if name == "srcset" else WHOLE_VALUE).finditer(html, *attribute.span(value)):
-                address = part[1].rstrip(",")
+                url = part[1].rstrip(",")
                 if name in SHOWN_BY[tag["tag"].lower()]:
-                    yield Place(part.start(1), part.start(1) + len(address), unescape(address), is_html=True)
+                    yield Place(part.start(1), part.start(1) + len(url), unescape(url), is_html=True)
 
 
 def _definitions(content: str, starts: list[int], references: Mapping[str, Any], labels: set[str]) -> Iterator[Place]:
@@ -198,6 +198,6 @@ def _definitions(content: str, starts: list[int], references: Mapping[str, Any],
     for label, reference in references.items():
         first, last = reference["map"]
         match = DEFINITION.search(content, starts[first], starts[last])
-        address = unescape(ESCAPE.sub(r"\1", match[1] or match[2])) if match else ""
-        if match and address and (label in labels or IMAGE_NAME.search(address)):
-            yield Place(*match.span(match.lastindex or 0), address)
+        url = unescape(ESCAPE.sub(r"\1", match[1] or match[2])) if match else ""
+        if match and url and (label in labels or IMAGE_NAME.search(url)):
+            yield Place(*match.span(match.lastindex or 0), url)

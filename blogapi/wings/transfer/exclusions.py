@@ -1,4 +1,4 @@
-"""Find the files that a site's configuration leaves out. The settings of all programs apply to every site."""
+"""Find the files that a site's configuration leaves out. Every program's settings apply to every site."""
 
 import re
 from collections import defaultdict
@@ -41,7 +41,7 @@ IN_SCRIPT = re.compile(
     re.IGNORECASE,
 )
 QUOTED = re.compile(r"([\"'`])([^\"'`\n]*)\1")
-RENDERED = "render"  # Quarto's list of files, in which "!" excludes a file, as in `files` in Hugo's mounts
+RENDERED = "render"  # Quarto's list of files; "!" excludes a file there, and in the `files` of Hugo's mounts
 
 MAX_PATTERNS, MAX_LENGTH = 1000, 500  # maximum number of patterns in a list, and maximum length of a pattern
 MAX_STEPS = 10**8  # maximum number of steps that a match may take in the worst case
@@ -54,8 +54,8 @@ UNUSABLE = re.compile(rf"\)\s*[*+{{]|\[:|\A.{{{MAX_LENGTH + 1}}}", re.DOTALL)
 class Patterns:
     """Patterns of files, relative to any folder of a site or, if `are_rooted`, only to its top folder.
 
-    Patterns that `regexes` matches are also tried as regular expressions. If any pattern might take too long, or means
-    something else in Python than in its program, every path matches.
+    Patterns that `regexes` matches are also tried as regular expressions. Every path matches if a pattern may take too
+    long, or may mean something else in Python than in its program.
     """
 
     def __init__(self, lines: list[str], regexes: re.Pattern[str] = NO_MATCH, are_rooted: bool = False):
@@ -88,7 +88,7 @@ class Patterns:
 
 
 def excluded_by(path: Path, bound: Path) -> Iterator[Inherited]:
-    """Yield the settings that leave out a file, or hide it unless its front matter says otherwise."""
+    """Yield the settings that exclude a file, or that hide it unless its front matter says otherwise."""
     for folder in folders_up_to(bound, path.parent):
         for file, name, patterns in _exclusions(folder, roots_of(bound)):
             if name == OPTS_IN:

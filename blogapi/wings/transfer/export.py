@@ -1,4 +1,4 @@
-"""Export posts to a folder: a Markdown file for each post, and the images that the posts show."""
+"""Export posts to a folder: a Markdown file for each post, and the images used in the posts."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ from blogapi.storage.engine import Reader
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.storage import StoredImage
 from blogapi.wings.transfer.folder import Folder
-from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FILE, IMAGE_FOLDER
+from blogapi.wings.transfer.images import IMAGE_FILE, IMAGE_FOLDER, IMAGE_URL
 
 
 def export(
@@ -29,11 +29,11 @@ def export(
     flat: bool = False,
     standalone: bool = False,
 ) -> dict[Path, str]:
-    """Write each post to SLUG.md, and the images that posts show. Raises OSError if the folder cannot be created.
+    """Write each post to SLUG.md, with the images it uses. Raises OSError if the folder cannot be created.
 
-    `standalone` makes the URLs of images relative; `flat` writes front matter for other programs. `delete` removes
-    images that no post shows, and the exported files of posts that are gone. Return the outcome for each file: written,
-    unchanged, deleted, kept, or an error message.
+    `standalone` makes image URLs relative. `flat` writes front matter for other programs. `delete` removes unused
+    images, and the exported files of posts that no longer exist. Return the outcome for each file: written, unchanged,
+    deleted, kept, or an error message.
     """
     results: dict[Path, str] = {}
     with closing(_create(path)) as folder:
@@ -41,7 +41,7 @@ def export(
             data = render(post, flat=flat)
             _write_images(folder, data, database, results)
             if standalone:
-                data = IMAGE_ADDRESS.sub(partial(_relative, path, results), data)
+                data = IMAGE_URL.sub(partial(_relative, path, results), data)
             file, when = path / f"{post['slug']}.md", post.get("published_at") or post["created_at"]
             results[file] = _attempt("write", file, folder.write_bytes, file.name, data, when)
         if delete:
@@ -67,8 +67,8 @@ def _attempt(verb: str, path: Path, function: Callable[..., str], *arguments: An
 
 
 def _write_images(folder: Folder, data: bytes, database: Reader, results: dict[Path, str]) -> None:
-    """Write the images that a post shows unless `results` has them, and add the outcomes to `results`."""
-    for name in {name.decode() for name in IMAGE_ADDRESS.findall(data)}:
+    """Write the images used in a post, unless `results` already lists them. Add the outcomes to `results`."""
+    for name in {name.decode() for name in IMAGE_URL.findall(data)}:
         path = folder.path / IMAGE_FOLDER / name
         image = images.find_any(database, path.stem) if path not in results else None
         if image and image.path.endswith(name):
@@ -89,7 +89,7 @@ def _relative(folder: Path, results: Mapping[Path, str], match: re.Match[bytes])
 
 
 def _remove_others(folder: Folder, remove: Callable[[Folder, str], str], results: dict[Path, str]) -> None:
-    """Remove files left over from earlier exports, and add the results."""
+    """Remove what earlier exports wrote and this one did not. Add the outcomes to `results`."""
     for name in sorted(os.listdir(folder.file)):
         path = folder.path / name
         if path not in results:

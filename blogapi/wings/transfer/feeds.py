@@ -18,13 +18,13 @@ from blogapi.markdown.html import text_of
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # maximum size of an item, which is held in memory as a whole
-MAX_TAG_BYTES = 1024 * 1024  # maximum size of a tag or comment, which is parsed again for every piece read
+MAX_TAG_BYTES = 1024 * 1024  # maximum size of a tag or comment; an incomplete one is parsed again with each piece read
 # XML forbids them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 
 
 class CleanFile(io.FileIO):
-    """An XML file whose parser receives no control characters. Raises MarkdownError for a large item or tag."""
+    """An XML file, read without its control characters. Raises MarkdownError if an item or a tag is too large."""
 
     remaining = MAX_ITEM_BYTES
     passed = 0  # bytes passed to the parser
@@ -119,7 +119,7 @@ def _blogger_post(entry: Element, kind: str) -> ExportedPost | LeftOut:
 
 
 PARTIAL = LeftOut("older post")  # yielded last if a feed probably contains only the latest posts
-# Numbers of posts to which programs usually limit a feed
+# The lengths to which programs usually limit a feed (in posts)
 USUAL_LENGTHS = (5, 10, 12, 15, 20, 25, 30, 40, 50, 100, 150, 200, 250, 300, 500, 1000)
 # Text values of an item in a JSON Feed
 ITEM_TEXTS = ("url", "title", "date_published", "date_modified", "content_html", "content_text", "summary", "image")

@@ -1,4 +1,4 @@
-"""Fetch the images on other hosts that imported posts show."""
+"""Fetch the images that imported posts use from other hosts."""
 
 import signal
 import time
@@ -29,7 +29,7 @@ from blogapi.wings.transfer.items import Item
 def deadline(seconds: float, late: Exception) -> Iterator[None]:
     """Raise `late` in the main thread if the block takes longer than `seconds`.
 
-    A socket's timeout is not enough: it starts again with each byte that arrives.
+    A socket's timeout is not enough, because it starts again with each byte that arrives.
     """
 
     def end(*_: object) -> None:
@@ -44,7 +44,7 @@ def deadline(seconds: float, late: Exception) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-MAX_FETCHES = 10_000  # maximum number of images fetched by an import; the next import fetches the others
+MAX_FETCHES = 10_000  # an import fetches at most this many images; the next one fetches the rest
 MAX_IMPORT_SECONDS = 3600  # time limit on all fetches of an import
 SECONDS = 30  # time limit on one image, including redirects
 MAX_REDIRECTS = 5
@@ -59,7 +59,7 @@ class NotFetched(Exception):
 class Fetcher:
     """Fetches each image on another host once, and stores it. A dry run only counts the images.
 
-    `hosts` counts the images left on other hosts; `private` allows private and loopback addresses.
+    `hosts` counts the images that remain on other hosts. `private` allows private and loopback addresses.
     """
 
     def __init__(self, store: ImageStore, local: LocalImages, hosts: Counter[str], private: bool):
@@ -71,31 +71,31 @@ class Fetcher:
         store.counts.update({"to fetch": 0} if store.dry_run else {"fetched": 0, "not fetched": 0})
 
     def with_fetched_images(self, post: Checked) -> Checked:
-        """Fetch a valid post's images, and return the post with their new URLs. Raises Unavailable."""
+        """Fetch the images of a valid post, and return the post with the new URLs. Raises Unavailable."""
         if not isinstance(post, Item):
             return post
         fields = dict(post.fields)
-        fields["content"], _ = with_images(fields["content"], partial(self._placed, count=1), lambda name, label: "")
+        fields["content"], _ = with_images(fields["content"], partial(self._new_url, count=1), lambda name, label: "")
         if "cover_image" in fields:
-            fields["cover_image"] = self._placed(fields["cover_image"], count=1)
+            fields["cover_image"] = self._new_url(fields["cover_image"], count=1)
         if "params" in fields:
             fields["params"] = each_text(fields["params"], self._in_params)
         is_same, post.fields = fields == post.fields, fields
         return post if is_same else checked(post)
 
     def _in_params(self, value: str) -> str:
-        return self._placed(value) if IN_PARAMS.fullmatch(value) else value
+        return self._new_url(value) if IN_PARAMS.fullmatch(value) else value
 
-    def _placed(self, address: str, count: int = 0) -> str:
+    def _new_url(self, old_url: str, count: int = 0) -> str:
         """Return the new URL of an image on another host, or its old URL if it cannot be fetched."""
-        host, url = host_of(address), f"https:{address}" if address.startswith("//") else address
+        host, url = host_of(old_url), f"https:{old_url}" if old_url.startswith("//") else old_url
         if not host or len(url) > MAX_URL or url.startswith(f"{self.url}/images/"):
-            return address
+            return old_url
         url = url.partition("#")[0]
         if url not in self._found:
             self._found[url] = self._find(url, host)
         self.hosts[host] -= count if self._found[url] else 0
-        return self._found[url] or address
+        return self._found[url] or old_url
 
     def _find(self, url: str, host: str) -> str:
         database, counts = self.store.database, self.store.counts
@@ -107,7 +107,7 @@ class Fetcher:
             return ""
         try:
             if counts["fetched"] + counts["not fetched"] >= MAX_FETCHES or time.monotonic() > self._until:
-                raise NotFetched(f"import again to fetch it: one import fetches {MAX_FETCHES:,} images, within an hour")
+                raise NotFetched(f"import again to fetch it: an import fetches at most {MAX_FETCHES:,}, for an hour")
             if len(reasons := self._failures[host]) >= MAX_FAILURES:
                 raise NotFetched(f"its host failed {MAX_FAILURES} times: {reasons[-1]}")
             name = unquote(url.partition("?")[0])
@@ -136,14 +136,14 @@ class Fetcher:
             self._failures[host].append(reason)
             raise NotFetched(reason) from None
         if status != 200:
-            raise NotFetched("too many redirects" if status in endpoint.REDIRECTS else f"its host answers {status}")
+            raise NotFetched("too many redirects" if status in endpoint.REDIRECTS else f"its host returned {status}")
         return data
 
     def _get(self, url: str, until: float) -> tuple[int, str, BytesIO]:
         """Return the status, Location and content of a response. Raises NotFetched."""
         target = parse_url(url)
         if target.scheme not in ("http", "https") or not target.host or len(url) > MAX_URL:
-            raise NotFetched("redirected to an address that is not http or https")
+            raise NotFetched("redirected to a URL that is not http or https")
         max_bytes = min(MAX_IMAGE_BYTES, self.store.bytes_left())
         with closing(endpoint.connect(target, self.private, SECONDS, until, 2 * MAX_IMAGE_BYTES)) as connection:
             headers = REQUEST_HEADERS | {"Host": target.netloc or ""}

@@ -30,7 +30,7 @@ def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
 
 
 def exists(path: Path | str, folder: int | None = None) -> bool:
-    """Return whether a file exists, or may exist in an unreadable folder. `path` may be relative to `folder`."""
+    """Return whether a file exists, or may exist in an unreadable folder. `path` can be relative to `folder`."""
     try:
         os.lstat(path, dir_fd=folder)
     except OSError as error:
@@ -42,12 +42,12 @@ def exists(path: Path | str, folder: int | None = None) -> bool:
 def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
     """Open a regular file below one of the folders `roots`.
 
-    Raises OSError, including when a link replaces the file while it is being opened.
+    Raises OSError, even if a link replaces the file while it is being opened.
     """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for pipes
         real, state = os.path.realpath(path), os.fstat(file.fileno())
         if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
-            raise OSError(errno.EPERM, "it is not a file in the given folders")
+            raise OSError(errno.EPERM, "not a regular file in the given folders")
         yield file
 
 
@@ -132,7 +132,7 @@ MAX_RATIO = 200  # maximum unpacked size, divided by the size of the archive
 
 @contextmanager
 def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
-    """Unpack zip archives into temporary folders, and yield the given paths, keyed by the paths to read.
+    """Unpack zip archives into temporary folders. Yield a dict that maps each path to read to the path that was given.
 
     An archive that is damaged or too large is not unpacked.
     """
@@ -180,7 +180,7 @@ class Folder:
         os.close(self.file)
 
     def below(self, name: str, create: bool = False) -> "Folder":
-        """Open a folder in this folder."""
+        """Open a subfolder."""
         if create:
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.file)
@@ -235,12 +235,12 @@ class Folder:
         return "deleted"
 
     def exists(self, name: str) -> bool:
-        """Return whether anything exists under this name, or may exist because the folder cannot be read."""
+        """Return whether the name is in use, or may be in use in a folder that cannot be read."""
         return exists(name, self.file)
 
     @contextmanager
     def place(self, name: str, create: bool = False) -> Iterator[tuple["Folder", str]]:
-        """Open a file's folder without following links; yield the folder, and the file's name in it. Raises OSError."""
+        """Open a file's folder without following links. Yield it, and the file's name in it. Raises OSError."""
         folder, (*folders, last) = self, PurePosixPath(name).parts
         with ExitStack() as opened:
             for part in folders:

@@ -13,19 +13,19 @@ from blogapi.wings.transfer.items import ExportedPost, LeftOut
 ExportReader = Callable[[Path, tzinfo], Iterator[ExportedPost | LeftOut]]
 
 HEAD_BYTES = 4096
-NOT_AN_EXPORT = ("not an export", "must be a folder")  # the beginnings of errors about files of another format
-BY_PATH = "give it by its own path"
-BY_FEED = "import the feed of the blog"
-BY_WORDPRESS = "import it into WordPress (Tools, Import), and use the export of that"
-BY_GITHUB = "use its backup to GitHub, which has Markdown files"
-BY_BODY = "make a Markdown file of each `body_markdown`, which has front matter"
-BY_DASHBOARD = "use the export as Markdown files in Bear's dashboard"
-OR_BY_FEED = f"(its importer reads the blog), or {BY_FEED}, /rss"
-BY_PANDOC = "a text that `pandoc -t gfm` converts to Markdown"
+NOT_AN_EXPORT = ("not an export", "must be a folder")  # how errors about files in another format begin
+BY_PATH = "give the path of this file"
+BY_FEED = "import the blog's feed"
+BY_WORDPRESS = "import it into WordPress (Tools, Import), and use WordPress's export"
+BY_GITHUB = "use its backup to GitHub, which contains Markdown files"
+BY_BODY = "save each `body_markdown`, which includes front matter, as a Markdown file"
+BY_DASHBOARD = "use the export to Markdown files in Bear's dashboard"
+BY_WORDPRESS_OR_FEED = f"{BY_WORDPRESS} (its importer reads the blog), or {BY_FEED}, /rss"
+BY_PANDOC = "text that `pandoc -t gfm` converts to Markdown"
 
 
 class Format(NamedTuple):
-    """A format, recognized by the beginning of a file."""
+    """A format, which is recognized by how a file begins."""
 
     beginning: bytes  # a regular expression
     name: str
@@ -35,21 +35,21 @@ class Format(NamedTuple):
 
 # The first format that matches applies.
 FORMATS = (
-    Format(rb"wordpress\.org/export", "an export of WordPress", read_xml=wordpress.read_posts),
-    Format(rb"<feed(?s:.)*?[Bb]logger", "an export of Blogger", read_xml=feeds.read_posts),
+    Format(rb"wordpress\.org/export", "an export from WordPress", read_xml=wordpress.read_posts),
+    Format(rb"<feed(?s:.)*?[Bb]logger", "an export from Blogger", read_xml=feeds.read_posts),
     Format(rb"<(?:feed|rss|rdf:RDF)[\s>]", "a feed", read_xml=feeds.read_posts),
-    Format(rb"^\s*\{\s*\"(?:db|meta|data)\"", "an export of Ghost"),
+    Format(rb"^\s*\{\s*\"(?:db|meta|data)\"", "an export from Ghost"),
     Format(rb"jsonfeed\.org/version", "a feed"),
-    Format(rb"^\s*\{\s*\"posts\"\s*:\s*\[(?s:.)*\"cuid\"", "an export of Hashnode", BY_GITHUB),
-    Format(rb"^\s*\{\s*\"username\"(?s:.)*\"collections\"", "an export of Write.as", f"{BY_FEED}, /feed/"),
-    Format(rb"^\s*\[(?s:.)*\"body_markdown\"", "articles of dev.to", BY_BODY),
-    Format(rb"^(?:AUTHOR|TITLE|BASENAME): ", "an export of Movable Type or TypePad", BY_WORDPRESS),
-    Format(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bmake[_ ]discoverable\b", "a CSV file of Bear", BY_DASHBOARD),
-    Format(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bInternal ID\b", "an export of Wix", f"{BY_FEED}, /blog-feed.xml, instead"),
+    Format(rb"^\s*\{\s*\"posts\"\s*:\s*\[(?s:.)*\"cuid\"", "an export from Hashnode", BY_GITHUB),
+    Format(rb"^\s*\{\s*\"username\"(?s:.)*\"collections\"", "an export from Write.as", f"{BY_FEED}, /feed/"),
+    Format(rb"^\s*\[(?s:.)*\"body_markdown\"", "articles from dev.to", BY_BODY),
+    Format(rb"^(?:AUTHOR|TITLE|BASENAME): ", "an export from Movable Type or TypePad", BY_WORDPRESS),
+    Format(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bmake[_ ]discoverable\b", "a CSV file from Bear", BY_DASHBOARD),
+    Format(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bInternal ID\b", "an export from Wix", f"{BY_FEED}, /blog-feed.xml, instead"),
 )
 # regular expression for a file's path -> its format, and advice on it
 ADVICE_BY_NAME = {
-    r"/html/\d{9,}\.html$|/payload-\d+\.json$|/posts_index\.html$": f"an export of Tumblr: {BY_WORDPRESS} {OR_BY_FEED}",
+    r"/html/\d{9,}\.html$|/payload-\d+\.json$|/posts_index\.html$": f"an export from Tumblr: {BY_WORDPRESS_OR_FEED}",
     r"(?i)\.(?:mdown|mkd|mkdn|mkdown|mdwn|qmd|rmd)$": "Markdown: rename it to .md",
     r"(?i)\.(?:rst|org|textile|adoc|asciidoc|ipynb|docx|odt|epub|html?|wiki|mediawiki|opml)$": BY_PANDOC,
     r"(?i)\.zip$": "an archive: unpack it, and give the folder",
@@ -57,7 +57,7 @@ ADVICE_BY_NAME = {
 
 
 def read_xml(path: Path, zone: tzinfo) -> Iterator[ExportedPost | LeftOut]:
-    """Recognize an XML file by its beginning, and yield its posts."""
+    """Recognize the format of an XML file, and yield its posts."""
     file_format = format_of(path)
     return ((file_format and file_format.read_xml) or wordpress.read_posts)(path, zone)
 
@@ -74,12 +74,12 @@ READABLE = (*MARKDOWN_SUFFIXES, *READERS)
 
 
 def is_part(path: Path) -> bool:
-    """Return whether the name of a file shows that it belongs to an export of several files."""
+    """Return whether a file's name shows that it is one of the files of an export."""
     return path.name == platforms.POSTS_TABLE or bool(platforms.MEDIUM_FILE.fullmatch(path.name))
 
 
 def format_of(path: Path) -> Format | None:
-    """Recognize the format of a file by its beginning. Raises OSError."""
+    """Recognize the format of a file by how it begins. Raises OSError."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     return next((file_format for file_format in FORMATS if re.search(file_format.beginning, head)), None)

@@ -1,4 +1,4 @@
-"""Find the image files that imported posts refer to, and store them."""
+"""Find and store the image files that imported posts refer to."""
 
 import os
 import re
@@ -20,16 +20,16 @@ from blogapi.wings.transfer.content import IS_RELATIVE, host_of, with_images
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, open_below, real_folders, reason_of
 from blogapi.wings.transfer.items import Note
 
-ADDRESS_PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
+URL_PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
 IMAGE_FOLDER = "images"  # the image folder of an export, and the first segment of image paths
 IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
-# The host may differ, because services move. A relative URL must not be the end of a longer one.
+# Any host matches, because a service can move. A relative URL must not be the end of a longer one.
 ANY_HOST, BEGINS = r"https?://[^\s\"'<>()]{1,300}?", r"(?<![\w./~%-])"
-IMAGE_ADDRESS = re.compile(rf"(?:{ANY_HOST}|{BEGINS})/{IMAGE_FOLDER}/({IMAGE_FILE})\b".encode())
+IMAGE_URL = re.compile(rf"(?:{ANY_HOST}|{BEGINS})/{IMAGE_FOLDER}/({IMAGE_FILE})\b".encode())
 # A URL with its host, or a relative one in a standalone export
-EXPORTED_ADDRESS = re.compile(rf"(?P<service>{ANY_HOST}/|{BEGINS})(?P<path>{IMAGE_FOLDER}/{IMAGE_FILE})\b")
-SIZE = re.compile(r"\d+(x\d+)?")  # In Obsidian, an image can have a size instead of a label.
+EXPORTED_URL = re.compile(rf"(?P<service>{ANY_HOST}/|{BEGINS})(?P<path>{IMAGE_FOLDER}/{IMAGE_FILE})\b")
+SIZE = re.compile(r"\d+(x\d+)?")  # Obsidian writes the size of an image in place of a label.
 # Liquid such as {{ '/a.png' | relative_url }}
 LIQUID_FILTER = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
 # A value in params that is the URL of an image
@@ -39,16 +39,17 @@ IsStored = Callable[[str], bool]
 IMAGE_ERRORS = (OSError, InvalidImage, UnsupportedImage)
 
 
-def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
-    """Return a function that replaces the image URLs in a string. `addresses` maps file names to new URLs."""
-    return lambda text: IMAGE_ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()
+def with_urls(urls: Mapping[bytes, bytes]) -> Callable[[str], str]:
+    """Return a function that replaces the image URLs in a string. `urls` maps file names to new URLs."""
+    return lambda text: IMAGE_URL.sub(lambda match: urls.get(match[1], match[0]), text.encode()).decode()
 
 
 class LocalImages:
     """The images in imported folders and beside imported files. Their new URLs begin with `url`.
 
-    `static` is the root folder of the old site, for URLs with a host or a leading slash. If it is None, URLs with a
-    leading slash are looked up in the folders `tops`. `is_stored` returns whether the service has an image id.
+    URLs with a host or a leading slash are looked up in `static`, the root folder of the old site. If `static` is None,
+    URLs with a leading slash are looked up in the folders `tops`. `is_stored` returns whether the service has an image
+    with the given id.
     """
 
     def __init__(
@@ -59,15 +60,15 @@ class LocalImages:
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
         self.refused: dict[str, str] = {}  # file -> reason
-        self._addresses: dict[str, str] = {}  # file -> new URL; "" if the image was refused
+        self._urls: dict[str, str] = {}  # file -> new URL; "" if the image was refused
         self._names: dict[Path, dict[str, list[str]]] = {}  # top folder -> file name -> image files
 
-    def find(self, address: str, folders: Iterable[Path]) -> str | None:
+    def find(self, url: str, folders: Iterable[Path]) -> str | None:
         """Return the real path of the file that a URL points to, if the file is below one of the roots.
 
         A relative URL is looked up in each of `folders`.
         """
-        match = ADDRESS_PARTS.match(LIQUID_FILTER.sub(r"\1", address))
+        match = URL_PARTS.match(LIQUID_FILTER.sub(r"\1", url))
         assert match is not None  # An empty pattern matches every string.
         path = unquote(match["path"])
         candidates: Iterable[Path]
@@ -75,7 +76,7 @@ class LocalImages:
             tops = self.with_host if match["host"] else self.without_host
             candidates = (candidate for top in tops for candidate in _below_root(top, path))
         else:
-            candidates = [folder / path for folder in folders] if IS_RELATIVE.match(address) else []
+            candidates = [folder / path for folder in folders] if IS_RELATIVE.match(url) else []
         return next(filter(None, map(self._allowed, candidates)), None)
 
     def _allowed(self, path: Path) -> str | None:
@@ -85,7 +86,7 @@ class LocalImages:
         return real if real.startswith(self.roots) else None
 
     def find_by_name(self, name: str, top: Path) -> str | None:
-        """Return the only image below `top` whose path ends with `name`, or None if there are none or several."""
+        """Return the image below `top` whose path ends with `name`, or None if there is no such image or several."""
         if top not in self._names:
             self._names[top] = images_below(top)
         ending = f"/{name.strip().lstrip('/')}".casefold()
@@ -93,22 +94,22 @@ class LocalImages:
         paths = [path for path in named if path.casefold().endswith(ending)]
         return self._allowed(Path(paths[0])) if len(paths) == 1 else None
 
-    def address_of(self, file: str) -> str:
+    def url_of(self, file: str) -> str:
         """Return the new URL of the image in a file, or "" if the image is refused."""
-        if file not in self._addresses:
-            self._addresses[file] = ""
+        if file not in self._urls:
+            self._urls[file] = ""
             try:
                 with open_below(file, self.roots) as opened:
                     if os.path.getsize(file) > MAX_IMAGE_BYTES:
                         raise InvalidImage(f"must have at most {MAX_IMAGE_BYTES // 1024**2} MiB")
-                    self._addresses[file] = self.url + images.identify(opened, file)[0].path
+                    self._urls[file] = self.url + images.identify(opened, file)[0].path
             except IMAGE_ERRORS as error:
                 self.refused[file] = reason_of(error)
-        return self._addresses[file]
+        return self._urls[file]
 
 
 def _below_root(root: Path, path: str) -> Iterator[Path]:
-    """Yield candidates for a path below a root folder. The path may repeat the last folders of the root itself."""
+    """Yield the files that a path may mean below a root folder. The path may repeat the last folders of the root."""
     names, last = [name for name in path.split("/") if name], Path(os.path.abspath(root)).parts[1:]
     for count in range(min(len(names), len(last) + 1)):
         if tuple(names[:count]) == last[len(last) - count :]:
@@ -122,11 +123,11 @@ class ImageStore:
         self.database, self.max_bytes, self.dry_run = database, max_bytes, dry_run
         self.counts = Counter(new=0, known=0, missing=0)
         self._stored: set[str] = set()  # files
-        self._foreseen: dict[str, int] = {}  # image id -> size, for images that a dry run would store
+        self._planned: dict[str, int] = {}  # image id -> size, for images that a dry run would store
 
     def is_stored(self, image_id: str) -> bool:
-        """Return whether an image is stored or, in a dry run, would be by now."""
-        return image_id in self._foreseen or images.find_any(self.database, image_id) is not None
+        """Return whether an image is stored or, in a dry run, would have been stored by now."""
+        return image_id in self._planned or images.find_any(self.database, image_id) is not None
 
     def store(self, roots: tuple[str, ...], file: str) -> None:
         """Store an image file below one of `roots`, unless it is already stored. Raises IMAGE_ERRORS, Unavailable."""
@@ -142,7 +143,7 @@ class ImageStore:
             if image.bytes > self.bytes_left():
                 raise InvalidImage("the images would exceed BLOGAPI_IMAGES_MB")
             if self.dry_run:
-                self._foreseen[image.id] = image.bytes
+                self._planned[image.id] = image.bytes
             else:
                 images.store(self.database, partial(write_patiently, self.database), image, kept)
         if fetched_from:
@@ -152,15 +153,16 @@ class ImageStore:
 
     def bytes_left(self) -> int:
         """Return how many bytes of images can still be stored."""
-        return self.max_bytes - images.total_bytes(self.database) - sum(self._foreseen.values())
+        return self.max_bytes - images.total_bytes(self.database) - sum(self._planned.values())
 
 
 @dataclass
 class Placement:
-    """Replaces the image URLs in a post, and collects the image files and the URLs that were not found.
+    """Replaces the image URLs in a post, and collects the image files and the URLs of missing images.
 
-    The first of `folders` contains the post's file and is below `top`, the imported folder. `site` is the base URL for
-    relative URLs that are not found. `hosts` counts images on other hosts. Without `images`, none are looked up.
+    The first of `folders` contains the post's file. It is below `top`, the imported folder. `site` is the base URL for
+    the relative URLs of missing images. `hosts` counts the images on other hosts. If `images` is None, no image is
+    looked up.
     """
 
     images: LocalImages | None
@@ -179,73 +181,73 @@ class Placement:
             exported = partial(self._exported, self.images)
             fields |= {name: each_text(value, partial(_with_exported, exported)) for name, value in fields.items()}
         if "content" in fields:
-            fields["content"], constructs = with_images(fields["content"], self._placed, self._embedded)
+            fields["content"], constructs = with_images(fields["content"], self._new_or_old_url, self._embedded)
             notes |= constructs
         if "cover_image" in fields:
-            fields["cover_image"] = self._placed(fields["cover_image"])
+            fields["cover_image"] = self._new_or_old_url(fields["cover_image"])
         if self.images and "params" in fields:
             known = len(self.missing)
             fields["params"] = each_text(fields["params"], self._in_params)
             notes |= {Note.IMAGES_IN_PARAMS: None} if len(self.missing) > known else {}
         return notes | ({Note.LOST_IMAGES: None} if self.is_lost else {})
 
-    def _stored(self, *addresses: str) -> str:
+    def _new_url(self, *urls: str) -> str:
         """Return the new URL of the first image found at these URLs, or ""."""
-        files = (self.images.find(address, self.folders) for address in addresses) if self.images else ()
+        files = (self.images.find(url, self.folders) for url in urls) if self.images else ()
         return self._use(next(filter(None, files), None))
 
     def _use(self, file: str | None) -> str:
-        new_address = self.images.address_of(file) if self.images and file else ""
-        self.files |= {file: None} if file and new_address else {}
-        return new_address
+        new_url = self.images.url_of(file) if self.images and file else ""
+        self.files |= {file: None} if file and new_url else {}
+        return new_url
 
-    def _placed(self, address: str) -> str:
-        """Return the new URL of an image, or its absolute old one; count its host unless that is this service."""
-        if new_address := self._stored(address):
-            return new_address
-        if IS_RELATIVE.match(address):
-            self.missing[address] = None
-            address = self._absolute(address)
-        if (host := host_of(address)) and not (self.images and address.startswith(f"{self.images.url}/")):
+    def _new_or_old_url(self, url: str) -> str:
+        """Return an image's new URL or, if it was not found, its old URL, made absolute. Count images elsewhere."""
+        if new_url := self._new_url(url):
+            return new_url
+        if IS_RELATIVE.match(url):
+            self.missing[url] = None
+            url = self._absolute(url)
+        if (host := host_of(url)) and not (self.images and url.startswith(f"{self.images.url}/")):
             self.hosts[host] += 1
-        return address
+        return url
 
-    def _absolute(self, address: str) -> str:
+    def _absolute(self, url: str) -> str:
         """Return the URL of an image on the old site, or the given URL unchanged if `site` is unknown."""
-        if not self.site or address.startswith("{"):
-            return address
+        if not self.site or url.startswith("{"):
+            return url
         below = "/".join(self.folders[0].parts[len(self.top.parts) :]) if self.top else ""
-        return f"{self.site}{address}" if address.startswith("/") else urljoin(f"{self.site}/{below}/", address)
+        return f"{self.site}{url}" if url.startswith("/") else urljoin(f"{self.site}/{below}/", url)
 
     def _in_params(self, value: str) -> str:
         """Return the new URL of an image in params; return any other value unchanged."""
         if not IN_PARAMS.fullmatch(value):
             return value
         is_relative = IS_RELATIVE.match(value)
-        new_address = self._stored(value, f"/{value}") if is_relative else self._stored(value)
-        if not new_address and is_relative and " " not in value:
+        new_url = self._new_url(value, f"/{value}") if is_relative else self._new_url(value)
+        if not new_url and is_relative and " " not in value:
             self.missing[value] = None
-        return new_address or value
+        return new_url or value
 
     def _embedded(self, name: str, label: str) -> str:
         """Return the Markdown for an image that Obsidian embeds, or "" if the image is not found."""
-        new_address = self._use(self.images.find_by_name(name, self.top)) if self.images and self.top else ""
-        if not new_address and Path(name).suffix.lower() in SUFFIXES:
+        new_url = self._use(self.images.find_by_name(name, self.top)) if self.images and self.top else ""
+        if not new_url and Path(name).suffix.lower() in SUFFIXES:
             self.missing[name] = None
         text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
-        return new_address and f"![{text}]({new_address})"
+        return new_url and f"![{text}]({new_url})"
 
     def _exported(self, local: LocalImages, match: re.Match[str]) -> str:
         """Return the new URL for an image URL that an export wrote."""
-        path, new_address = match["path"], self._stored(match["path"])
-        if not new_address and match["service"] == f"{local.url}/" and not local.is_stored(Path(path).stem):
+        path, new_url = match["path"], self._new_url(match["path"])
+        if not new_url and match["service"] == f"{local.url}/" and not local.is_stored(Path(path).stem):
             self.is_lost = True
             self.missing[path] = None
-        return new_address or match[0]
+        return new_url or match[0]
 
 
 def _with_exported(exported: Callable[[re.Match[str]], str], text: str) -> str:
-    return EXPORTED_ADDRESS.sub(exported, text) if f"{IMAGE_FOLDER}/" in text else text  # The pattern is slow.
+    return EXPORTED_URL.sub(exported, text) if f"{IMAGE_FOLDER}/" in text else text  # The pattern is slow.
 
 
 def images_below(top: Path) -> dict[str, list[str]]:

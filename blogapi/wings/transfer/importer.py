@@ -29,7 +29,7 @@ BY = Author("import")  # author in the history
 schema = PostInputSchema()
 
 Checked = Item | list[Failure]  # a valid post, or the reasons why it is invalid
-ImportResult = tuple[str, Checked]  # the first part is the outcome of `posts.put`, or "failed"
+ImportResult = tuple[str, Checked]  # begins with the outcome of `posts.put`, or with "failed"
 
 
 def store(database: Database, checked_posts: Iterable[Checked], events: bool) -> Iterator[ImportResult]:
@@ -49,7 +49,7 @@ def predict(database: Database, checked_posts: Iterable[Checked]) -> Iterator[Im
 
 
 def with_former_slugs(reader: Reader, item: Item) -> Item:
-    """Add the stored post's former slugs to those of an item, and remove slugs that are taken."""
+    """Add the former slugs of the stored post to those of an item, and remove the ones that are taken."""
     slug, former, kept = item.fields["slug"], item.fields.get("former_slugs"), []
     if not former:
         return item
@@ -86,7 +86,7 @@ def batches(checked_posts: Iterable[Checked]) -> Iterator[list[Checked]]:
 
 
 def checked(source: Item | Failure) -> Checked:
-    """Validate a post; return it, or the reasons why it is invalid."""
+    """Validate a post. Return it, or the reasons why it is invalid."""
     if isinstance(source, Failure):
         return [source]
     try:

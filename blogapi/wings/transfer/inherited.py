@@ -19,7 +19,7 @@ DRAFT_NAME = re.compile(
     r"_.*|\[drafts?\].*|(draft|wip)[-_ ].*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE
 )
 TRANSLATED_INDEX = re.compile(r"_index\.[\w-]+\.md")  # in Hugo and Zola
-LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a plain value in a script
+LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # in a script
 HARP_DATA = "_data.json"  # maps names of the files beside it to their front matter
 # Top-level settings of a site that apply to all its posts. Other settings concern the site itself.
 OF_SITE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
@@ -40,7 +40,7 @@ def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> It
 
 
 def is_settings(file: Path) -> bool:
-    """Return whether a file is read for its settings or values; the report does not list such files."""
+    """Return whether a file is read for its settings or values. The report does not list such files as unread."""
     names = (*(name.format(file.parent.name) for name in ANY.data_files), *EXCLUDING_FILES)
     return any(f"/{file}".endswith(f"/{name}") for name in names) or (
         file.with_suffix(".md").is_file() and file.suffix in (".json", ".yaml", ".yml")
@@ -48,7 +48,7 @@ def is_settings(file: Path) -> bool:
 
 
 def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
-    """Yield reasons to hide a post that the names of its file and folders give."""
+    """Yield reasons to hide a post, based on the names of its file and folders."""
     if DRAFT_NAME.fullmatch(path.stem):
         yield Inherited("its name", why=shown(f"its name: {path.name}"))
     if site.program.hides_underscore_folders and site.values is not None:
@@ -60,7 +60,7 @@ def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
 
 @cache
 def _of_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
-    """Return the values in the data files of a folder, whichever program they belong to."""
+    """Return the values in a folder's data files, whichever program they belong to."""
     entries = names_in(folder)
     if entries is None:
         return (_unreadable(folder),)
@@ -74,7 +74,7 @@ def _unreadable(file: Path) -> Inherited:
 
 
 def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
-    """Yield the values in a data file. Of a script, yield only plain values."""
+    """Yield the values in a data file. From a script, yield only literal values."""
     try:
         if file.suffix[1:] in SCRIPTS:
             yield Inherited(file.name, _literals(read_text(file, roots)))
@@ -99,7 +99,7 @@ def _literals(script: str) -> dict[str, str]:
 
 
 def values_of_file(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values for a file in the data file of its folder (Harp). Raises DataError."""
+    """Return a post's values from the data file in its folder (Harp). Raises DataError."""
     data = [read_data(file, roots).get(path.stem.lower()) for file in files_in(path.parent, [HARP_DATA])]
     return next(iter(mappings(data)), {})
 

@@ -1,4 +1,4 @@
-"""The results of reading: items to store, posts in exports, failures, and files that are left out."""
+"""What reading files yields: items to store, posts in exports, failures, and files that are left out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,44 +18,44 @@ NoteDetails = int | tuple[int | None, str] | None
 LIMITS = ", ".join(f"{name} {FIELDS[name].max_length:,}" for name in SHORT_TEXTS)
 PARAMS_LIMITS = "params have at most 500 values, 32 KiB, and names of 64 characters"
 PUBLISHED_NOW = "Published at the time of this import:"
-STATIC = "--static DIR finds those whose address begins with a slash"
+STATIC = "--static DIR finds those whose URL begins with a slash"
 REPLACE = "only the old site understands them; replace them"
-MADE_TITLE = "add a `title` for another"
+MADE_TITLE = "add a `title` to change it"
 
 
 class Note(StrEnum):
-    """A note on posts: its name, the beginning of its line in the report, and advice."""
+    """A note about posts: its name, how its line in the report begins, and advice."""
 
-    HIDDEN = "hidden", "Kept as drafts:", "something hides them; publish those that may be read"
+    HIDDEN = "hidden", "Kept as drafts:", "something hides them; publish those that are meant to be public"
     NOT_PUBLISHED = "not published", "Drafts with a date:", "nothing says they were public; --publish publishes them"
-    NO_INDEX = "no index", "Hidden from search engines:", "the new site has to tell them again"
-    OTHER_DATES = "other dates", "Drafts without a date:", "--date-from NAME uses one of these names for the date"
-    NO_DATES = "no dates", PUBLISHED_NOW, "no date was recognized; use `date`"
+    NO_INDEX = "no index", "Hidden from search engines:", "the new site must hide them again"
+    OTHER_DATES = "other dates", "Drafts without a date:", "--date-from NAME reads the date from one of these names"
+    NO_DATES = "no dates", PUBLISHED_NOW, "no date was recognized; add a `date`"
     NO_DATES_IN_EXPORTS = "no dates in exports", PUBLISHED_NOW, "the export has no date for them"
-    UNREAD_DATES = "unread dates", "Kept as drafts:", "their dates cannot be read; publish them with one"
+    UNREAD_DATES = "unread dates", "Kept as drafts:", "their dates cannot be read; publish them with valid ones"
     NO_TEXT = "no text", "Links, lists or images became the text of", "they had none"
     TITLES = "titles", "Titles taken from the text of", MADE_TITLE
     TITLES_FROM_NAMES = "titles from names", "Titles made from the file name or the slug of", MADE_TITLE
-    LONG_TEXTS = "long texts", "Texts shortened in", f"the limits are {LIMITS} characters; params keep all of them"
-    MANY_TAGS = "many tags", "Tags dropped or shortened in", f"at most {MAX_TAGS} tags, {MAX_TAG} characters each"
+    LONG_TEXTS = "long texts", "Texts shortened in", f"the limits are {LIMITS} characters; params keep the full texts"
+    MANY_TAGS = "many tags", "Tags dropped or shortened in", f"at most {MAX_TAGS} tags of {MAX_TAG} characters each"
     LARGE_PARAMS = "large params", "Params dropped from", PARAMS_LIMITS
     CONTROL_CHARACTERS = "control characters", "Control characters removed from", "they cannot be shown"
-    RELATIVE_IMAGES = "relative images", "Images not found in", f"{STATIC}, --base-url URL makes all absolute"
+    RELATIVE_IMAGES = "relative images", "Images not found in", f"{STATIC}; --base-url URL makes all URLs absolute"
     LOST_IMAGES = "lost images", "Images missing from this service in", "an export of their blog contains them"
     IMAGES_IN_PARAMS = "images in params", "Images named in params but not found in", f"params keep them; {STATIC}"
     COVERS = "covers", "Covers not found in", f"params keep them; {STATIC}"
-    DATES_TO_COME = "dates to come", "Future dates dropped from", "drafts have none; schedule them with a date"
+    FUTURE_DATES = "future dates", "Future dates dropped from", "drafts have none; schedule them with a date"
     SHORTCODES = "shortcodes", "Shortcodes or imports in", REPLACE
     WIKI_LINKS = "wiki links", "Wiki links in", REPLACE
-    LINKS_TO_FILES = "links to files", "Links to files in", "link to slugs, or to where the site has the files"
+    LINKS_TO_FILES = "links to files", "Links to files in", "link to slugs, or to where the site serves the files"
     BLOCKS = "blocks", "Reusable blocks missing from", "export all content, not only posts"
-    HTML = "HTML", "HTML in", "it stays HTML"
-    SCRIPTS = "scripts", "Scripts or forms in", "they stay; whether they work is up to the site"
+    HTML = "HTML", "HTML in", "it is kept as HTML"
+    SCRIPTS = "scripts", "Scripts or forms in", "they are kept; whether they work depends on the site"
     FORMER_SLUGS = "former slugs", "Former slugs dropped from", "others have or had them, or there are more than 20"
-    TIME_ZONES = "time zones", "Times read as BLOGAPI_TIMEZONE in", "the site's configuration or time zone is invalid"
+    TIME_ZONES = "time zones", "BLOGAPI_TIMEZONE used for", "the site's configuration or time zone is invalid"
     OTHER_SLUGS = "other slugs", "Slugs changed in", "--redirects FILE lists the old ones"
-    OLD_ADDRESSES = "old addresses", "Old addresses of", "--redirects FILE lists them"
-    SHARED_ADDRESSES = "shared addresses", "Shared old addresses in", "--redirects FILE lists each once"
+    OLD_URLS = "old URLs", "Old URLs of", "--redirects FILE lists them"
+    SHARED_URLS = "shared URLs", "Shared old URLs in", "--redirects FILE lists each once"
 
     beginning: str
     remedy: str
@@ -81,10 +81,10 @@ class Item:
     old_paths: tuple[str, ...] = ()  # former URLs
     own_path: str = field(default="", compare=False)  # path of the file below the given folder
     notes: dict[Note, NoteDetails] = field(default_factory=dict)
-    parents: tuple[str, ...] = field(default=(), compare=False)  # prefixes for a slug that other posts also have
+    parents: tuple[str, ...] = field(default=(), compare=False)  # prefixes in case other posts have the same slug
     images: tuple[str, ...] = ()  # files of the images in the post
     missing: tuple[str, ...] = ()  # URLs of images that were not found
-    zone: tzinfo = field(default=UTC, compare=False)  # time zone of its site
+    zone: tzinfo = field(default=UTC, compare=False)  # the site's time zone
     slug_prefix: str = field(default="", compare=False)  # the first slug prefix to try: language or folder
 
 

@@ -24,7 +24,7 @@ TAG_IN_NAME = re.compile(r"\[(?!drafts?\])([^\[\]]+)\]", re.IGNORECASE)
 TAGS_IN_NAME = re.compile(rf"(?:{TAG_IN_NAME.pattern}[ ]*)+(?=.)", re.IGNORECASE)
 MIDNIGHT = time_of_day()
 MAX_TITLE_TEXT = 2000  # search for a title in at most this many characters
-# Parts of a post that cannot be its title: code, HTML, images, imports, delimiters of blocks
+# Parts of a post that cannot be its title: code, HTML, images, imports, block delimiters
 NOT_TITLE = re.compile(
     r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|<[^<>]*>|!\[[^\]]{0,300}\]\([^)]{0,300}\)"
     r"|^(?:import|export) .*$|^:::.*$|^ {0,3}(?:[-*_] *){3,}$",
@@ -40,12 +40,10 @@ SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s|(?<=[。！？])")
 DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", "unpublished", "hidden"}
 
 
-def name_and_date(
-    path: Path, folders: tuple[str, ...], address: str, program: Program, zone: tzinfo
-) -> tuple[str, str]:
-    """Return the name of a file without a leading date, and the start of the day in its path or URL, or "".
+def name_and_date(path: Path, folders: tuple[str, ...], url: str, program: Program, zone: tzinfo) -> tuple[str, str]:
+    """Return the name of a file without a leading date, and the date in its path or URL (as midnight) or "".
 
-    `index.md` gets the name of its folder.
+    An `index.md` is named after its folder.
     """
     stem, dot, language = path.stem.partition(".")
     is_index = stem in program.index_names
@@ -57,8 +55,8 @@ def name_and_date(
             year, month, number, rest = filter(None, match.groups())
             if day := rfc3339_or_empty(f"{year}-{month}-{number}", zone):
                 return rest, day
-    in_address = DATE_IN_PATH.search(address)
-    return name, rfc3339_or_empty(in_address[1], zone) if in_address else ""
+    in_url = DATE_IN_PATH.search(url)
+    return name, rfc3339_or_empty(in_url[1], zone) if in_url else ""
 
 
 def language_of(path: Path, values: Mapping[str, Any]) -> str:
@@ -68,13 +66,13 @@ def language_of(path: Path, values: Mapping[str, Any]) -> str:
 
 
 def title_of(text: str, name: str) -> tuple[str, Note]:
-    """Make a title from a post's content or, failing that, its name; return it with a note that says which was used."""
+    """Make a title from a post's content or, failing that, its name. Return it, and a note that says which was used."""
     title = title_from_text(text)
     return (title, Note.TITLES) if title else (title_from_name(name), Note.TITLES_FROM_NAMES)
 
 
 def title_from_name(name: str) -> str:
-    """Make a title from a file name. Do not change a date, or a name with spaces (Obsidian)."""
+    """Make a title from a file name. A date, or a name with spaces (Obsidian), is used unchanged."""
     if any(map(str.isspace, name)) or rfc3339_or_empty(name):
         return name
     words = re.sub("[-_]+", " ", name).strip() or name
@@ -94,8 +92,8 @@ def title_from_text(content: str) -> str:
     return short.rstrip(" .,;:") if VISIBLE.search(short) else ""
 
 
-def infer(item: Item, path: Path, folders: tuple[str, ...], top: str, address: str, publish: bool) -> str:
-    """Infer the fields missing from front matter; return the file name without a leading date.
+def infer(item: Item, path: Path, folders: tuple[str, ...], top: str, url: str, publish: bool) -> str:
+    """Infer the fields missing from front matter. Return the file name without a leading date.
 
     `top` is the name of the imported folder. A date publishes a post without a status only if `publish` is true.
     """
@@ -103,8 +101,8 @@ def infer(item: Item, path: Path, folders: tuple[str, ...], top: str, address: s
     if program.names_have_tags and (match := TAGS_IN_NAME.match(path.stem)):
         fields["tags"] = [*fields.get("tags", ()), *TAG_IN_NAME.findall(match[0])]
         path = path.with_name(path.name[match.end() :])
-    name, day = name_and_date(path, folders, address, program, item.zone)
-    fields.setdefault("slug", unquote(split_address(address)[1]) or shown(name))
+    name, day = name_and_date(path, folders, url, program, item.zone)
+    fields.setdefault("slug", unquote(split_url(url)[1]) or shown(name))
     if not fields.get("title"):
         is_in_name = program.titles_from_names or any(map(str.isspace, name))
         fields["title"], note = title_of("" if is_in_name else fields["content"], shown(name))
@@ -153,10 +151,10 @@ class SpoolEntry(NamedTuple):
 
 
 def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
-    """Give posts that share a slug increasingly specific slugs from `_slugs`, until all differ or none are left.
+    """Give posts that share a slug more and more specific slugs from `_slugs`, until all differ or none are left.
 
-    Posts that still share a slug then keep their original slugs. A slug that appears in the front matter of only one
-    post is kept.
+    Posts that still share a slug at the end keep their original slugs. A slug that is in the front matter of only one
+    post does not change.
     """
     claims = Counter(entry.slug for entry in entries if entry.is_given)
     fixed = [
@@ -176,12 +174,12 @@ def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
 
 
 def possible_slugs(entry: SpoolEntry) -> list[str]:
-    """Return the slugs that a post may get: its own, then increasingly specific ones."""
+    """Return the slugs that a post may get: its own, then more and more specific ones."""
     return [*dict.fromkeys(_slugs(entry))]
 
 
 def _slugs(entry: SpoolEntry) -> list[str]:
-    """Return the slug of a post with the prefixes to try: none, language, folders, day, and day with folders."""
+    """Return the slug of a post with each prefix to try: none, language, folders, day, and day with folders."""
     above = [entry.parents[-depth:] for depth in range(1, len(entry.parents) + 1)]
     days = [(entry.day, *folders) for folders in ((), *above)] if entry.day not in ("", NO_DATE) else []
     fronts = [(), (entry.slug_prefix,), *above, *days]
@@ -193,19 +191,19 @@ def valid_slug(text: str) -> str:
     return text if is_slug(text) else slug_of(text)
 
 
-class TakenAddresses:
-    """The slugs and old URLs of the imported posts. Each belongs to a single post."""
+class TakenUrls:
+    """The slugs and old URLs of the imported posts. No two posts share one."""
 
     def __init__(self, slugs: Iterable[str]):
         self.slugs = {*slugs}
-        self.addresses = {*self.slugs}
+        self.urls = {*self.slugs}
         self.sources: dict[str, str] = {}  # slug -> file name
 
     def assign(self, item: Item, slug: str) -> Item | Failure:
-        """Return an item with its final slug, without former slugs and URLs that belong to other posts."""
+        """Give an item its final slug, and remove the former slugs and URLs that belong to other posts."""
         fields, notes, old_paths, line_of = item.fields, item.notes, item.old_paths, item.file.line_of
         if slug in self.sources:
-            reason = f"{self.sources[slug]} also has the slug {slug}: write another `slug` into one of them"
+            reason = f"{self.sources[slug]} also has the slug {slug}: give one of them another `slug`"
             return Failure(item.source, line_of("slug"), reason)
         self.sources[slug] = item.source
         if slug != fields["slug"]:
@@ -216,20 +214,20 @@ class TakenAddresses:
             fields["former_slugs"] = [old_slug for old_slug in former if old_slug not in self.slugs][:MAX_FORMER_SLUGS]
             if len(former) > len(fields["former_slugs"]):
                 notes[Note.FORMER_SLUGS] = line_of("former_slugs")
-        own = tuple(path for path in old_paths if _address(path) == slug or _address(path) not in self.addresses)
+        own = tuple(path for path in old_paths if _unquoted(path) == slug or _unquoted(path) not in self.urls)
         if len(own) < len(old_paths):
-            notes[Note.SHARED_ADDRESSES] = None
-        self.addresses.update(map(_address, own))
+            notes[Note.SHARED_URLS] = None
+        self.urls.update(map(_unquoted, own))
         fields["slug"], item.old_paths = slug, own
         return item
 
 
-def _address(path: str) -> str:
+def _unquoted(path: str) -> str:
     return unquote(path, errors="surrogateescape").strip("/")
 
 
 def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the current and the older paths of a post from another program's front matter."""
+    """Return a post's current and older paths, from another program's front matter."""
     values = {name.lower(): value for name, value in others.items()}
     paths = [path for name in PERMALINK_NAMES if (path := path_of(values.get(name)))]
     aliases: list[str] = []
@@ -239,17 +237,17 @@ def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return paths, aliases
 
 
-def split_address(address: str) -> tuple[str, str]:
+def split_url(url: str) -> tuple[str, str]:
     """Return the folder and the last segment of a URL, without its extension or `index`."""
-    path = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/")
+    path = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", url)).strip("/")
     folder, _, name = path.rpartition("/")
     return folder, name
 
 
-def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
+def former_slugs(aliases: Iterable[str], urls: Iterable[str]) -> list[str]:
     """Return the slugs in older URLs that differ from a current URL only in the last segment."""
-    folders = {split_address(address)[0] for address in addresses}
-    return [slug for folder, slug in map(split_address, aliases) if folder in folders and is_slug(slug)]
+    folders = {split_url(url)[0] for url in urls}
+    return [slug for folder, slug in map(split_url, aliases) if folder in folders and is_slug(slug)]
 
 
 def path_of(value: Any) -> str:
@@ -260,8 +258,8 @@ def path_of(value: Any) -> str:
     return "" if re.search("(^|/|-):[a-z]", path) else path
 
 
-def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
-    """Return the URL of a file in these folders of a site, or in its folders below Hugo's `content`."""
+def url_of_file(path: Path, folders: tuple[str, ...]) -> str:
+    """Return the URL of a file in these folders of a site. If one of its folders is Hugo's `content`, begin there."""
     parts = path.absolute().parts[:-1]
     if "content" in parts:
         folders = parts[len(parts) - parts[::-1].index("content") :]

@@ -49,7 +49,7 @@ def read_ghost(path: Path) -> Iterator[ExportedPost | LeftOut]:
     except ValueError:
         raise MarkdownError("not valid JSON") from None
     except (LookupError, TypeError, AttributeError):
-        raise MarkdownError("not an export of Ghost") from None
+        raise MarkdownError("not an export from Ghost") from None
     for row, kind in rows:
         yield _post(row, kind, meta, tags, authors) if kind in ("post", "page") else LeftOut(kind)
 
@@ -66,7 +66,7 @@ def _post(row: Row, kind: str, meta: dict[Any, Row], tags: Names, authors: Names
     except MarkdownError as error:
         post.error = error.reason
     except (LookupError, TypeError, ValueError, AttributeError):
-        post.error = "its fields are not those of a post"
+        post.error = "its fields are missing or invalid"
     return post
 
 
@@ -126,7 +126,7 @@ def _fields(row: Row, tags: Names) -> dict[str, Any]:
 
 
 def _markdown_card(mobiledoc: str) -> str:
-    """Return the Markdown in a Ghost 1 or 2 post, from the cards in its mobiledoc JSON."""
+    """Return the Markdown of a Ghost 1 or 2 post, from the cards in its mobiledoc JSON."""
     cards = load_json(mobiledoc or "{}").get("cards", [])
     texts = [card[1].get("markdown", "") for card in cards if card[0] in ("card-markdown", "markdown")]
     return "\n\n".join(filter(None, texts))
@@ -153,7 +153,7 @@ def read_medium(path: Path) -> Iterator[ExportedPost]:
     entry = parse(html).select_one(".h-entry")
     body = entry.select_one(".e-content") if entry else None
     if not match or not entry or not body:
-        raise MarkdownError("not an export of Medium")
+        raise MarkdownError("not an export from Medium")
     yield _medium_post(match, entry, body)
 
 
@@ -166,7 +166,7 @@ def _medium_post(match: re.Match[str], entry: Element, body: Element) -> Exporte
         values = {"status": "response"}
     time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
     date_text = time.attr("datetime") or "" if time else ""
-    address = link.attr("href") or "" if link else ""
+    url = link.attr("href") or "" if link else ""
     fields = {
         "slug": slug_of(title),
         "title": title,
@@ -174,9 +174,9 @@ def _medium_post(match: re.Match[str], entry: Element, body: Element) -> Exporte
         "published_at": rfc3339_or_empty(date_text),
         "excerpt": _text(entry.select_one(".p-summary")),
         "html": body.inner_html,
-        "params": {"author": _text(entry.select_one(".p-author")), "canonical_url": address},
+        "params": {"author": _text(entry.select_one(".p-author")), "canonical_url": url},
     }
-    return ExportedPost(match[3], fields, date_text=date_text, paths=(urlsplit(address).path,), values=values)
+    return ExportedPost(match[3], fields, date_text=date_text, paths=(urlsplit(url).path,), values=values)
 
 
 def _text(element: Element | None) -> str:
@@ -193,7 +193,7 @@ def read_substack(path: Path) -> Iterator[ExportedPost | LeftOut]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, restval="")
             if not {*(rows.fieldnames or ())} >= SUBSTACK_COLUMNS:
-                raise MarkdownError("not an export of Substack")
+                raise MarkdownError("not an export from Substack")
             yield from map(partial(_substack_post, path.parent), rows)
     except (csv.Error, UnicodeDecodeError) as error:
         raise MarkdownError(f"not valid CSV: {error}") from None

@@ -31,13 +31,13 @@ class Report:
         self.dry_run = dry_run
         self.redirects = redirects  # receives one line for each old URL
         self.images = images  # counts
-        # Archives by the folders to which they were unpacked
+        # folder -> the archive that was unpacked into it
         self.archives = {str(folder): str(path) for folder, path in archives.items() if folder != path}
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
         self.params: Counter[str] = Counter()  # by name
         self.places: defaultdict[Note, list[str]] = defaultdict(list)  # files and lines
         if redirects and not dry_run:
-            redirects.write("")  # Opens the file, so that an error occurs before anything is stored.
+            redirects.write("")  # Opens the file, so that any error occurs before posts are stored.
 
     def print_all(self, results: Iterable[ImportResult], sources: Sources) -> int:
         """Add the results, then print the report, even after an interruption. Return the exit status."""
@@ -47,17 +47,17 @@ class Report:
         finally:
             self.print(sources)
         if not self.outcomes.total():
-            self._say("Nothing was found to import: give Markdown files, a folder with some, or an export.")
+            self._say("There is nothing to import: give Markdown files, a folder that contains some, or an export.")
         return 1 if self.outcomes["failed"] or not self.outcomes.total() else 0
 
     def _say(self, text: str, err: bool = True) -> None:
-        """Print a line, with the path of an archive in place of the folder to which it was unpacked."""
+        """Print a line that names archives instead of the folders into which they were unpacked."""
         for folder, path in self.archives.items():
             text = text.replace(folder, path)
         say(text, err)
 
     def add(self, outcome: str, checked: Checked) -> None:
-        """Count a result and write its redirects. Print why it failed; in a dry run, print every result."""
+        """Count a result and write its redirects. Print why a post failed or, in a dry run, what would be done."""
         self.outcomes[outcome] += 1
         if not isinstance(checked, Item):
             for reason in checked:
@@ -73,9 +73,9 @@ class Report:
             self.places[what].append(place + (f" has {names}" if names else ""))
         redirects = redirects_of(checked)
         if redirects and Note.OTHER_SLUGS not in checked.notes:
-            self.places[Note.OLD_ADDRESSES].append(checked.source)
+            self.places[Note.OLD_URLS].append(checked.source)
         if self.dry_run:
-            self._say(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}", err=False)
+            self._say(f"{checked.source}: would be {outcome}: {_predicted(checked, outcome)}", err=False)
         elif self.redirects:
             self.redirects.writelines(redirects)
 
@@ -111,7 +111,7 @@ def say(text: str, err: bool = True) -> None:
 
 
 def left_out(sources: Sources, beginning: str) -> Iterator[str]:
-    """Yield a line about the skipped items, and one about each kind of unread file or folder."""
+    """Yield a line about the skipped items, and a line about each kind of file or folder that was not read."""
     if kinds := +sources.left_out:
         hint = "; --pages imports pages" if "page" in kinds else ""
         yield f"{beginning}: {listed(kinds)}{hint}."
@@ -120,7 +120,7 @@ def left_out(sources: Sources, beginning: str) -> Iterator[str]:
 
 
 def settings_of(sources: Sources) -> Iterator[str]:
-    """Yield a line about each recognized program, and about each configuration that cannot be read."""
+    """Yield a line about each recognized program, and about each configuration that was not read."""
     yield from (f"Recognized: {program}." for program in sources.recognized)
     yield from (f"Not read: {settings}." for settings in sources.unread_settings)
 
@@ -143,7 +143,7 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 def refused_images(sources: Sources) -> Iterator[str]:
-    """Yield a line about each reason why images were refused, with some of the files."""
+    """Yield a line for each reason to refuse images, with some of the refused files."""
     files = defaultdict(list)
     for file, reason in sources.images.refused.items() if sources.images else ():
         files[reason].append(file)
@@ -160,7 +160,7 @@ def redirects_of(item: Item) -> list[str]:
     return [f"/{path} /{slug}\n" for path in quoted if path.rstrip("/") not in ("", slug)]
 
 
-def _foreseen(item: Item, outcome: str) -> str:
+def _predicted(item: Item, outcome: str) -> str:
     fields = item.fields
     status = fields.get("status", "draft" if outcome == "created" else "")
     parts = [fields["slug"], f"{status} {fields.get('published_at', '')}".strip()]
@@ -168,5 +168,5 @@ def _foreseen(item: Item, outcome: str) -> str:
     parts += [f"{what} {', '.join(names)}" for what, names in named.items() if names]
     parts += [f"images {len(item.images)}"] if item.images else []
     lines = {what: note[0] if isinstance(note, tuple) else note for what, note in item.notes.items()}
-    parts += [f"{what} in line {line}" if line else what for what, line in lines.items()]
+    parts += [f"{what} on line {line}" if line else what for what, line in lines.items()]
     return "; ".join(filter(None, parts))

@@ -1,4 +1,4 @@
-"""The old sites of imported posts: their programs, configurations, and the URLs of their posts."""
+"""The sites from which posts are imported: their programs, their configurations, and the URLs of their posts."""
 
 import os
 import re
@@ -17,11 +17,11 @@ from blogapi.markdown.programs import ANY, PROGRAMS, STYLES, Program
 from blogapi.wings.transfer.folder import DataError, exists, read_data, read_text, real_folders
 from blogapi.wings.transfer.names import NO_DATE
 
-# Folders often imported instead of the whole site, whose configuration is in a folder above them
+# Folders that people often import without the rest of the site. Its configuration is in a folder above them.
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
 ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(\{[^{}]{0,3000}\}|.*))", re.MULTILINE)
 CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
-PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # treated the same way, but only below one of SITE_PARTS
+PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # the same, but only below one of SITE_PARTS
 
 
 class Site(NamedTuple):
@@ -43,10 +43,10 @@ class Site(NamedTuple):
         name, _, language = path.stem.rpartition(".")
         return path.with_name(name + path.suffix) if name and language.lower() in self.languages else path
 
-    def address_of(self, file: MarkdownFile, folder: Path, name: str, pattern: str, now: str) -> str:
+    def url_of(self, file: MarkdownFile, folder: Path, name: str, pattern: str, now: str) -> str:
         """Return the old URL of a post, or "" if `pattern` is empty or the post was not public at `now`.
 
-        A pattern in its front matter takes precedence. `name` is its file name without the date and the extension.
+        A pattern in the front matter takes precedence. `name` is the file name without the date and the extension.
         """
         if not pattern or file.fields.get("status") != "published" or file.fields.get("published_at", NO_DATE) > now:
             return ""
@@ -76,14 +76,14 @@ def bound_of(top: Path) -> Path:
 
 @cache
 def roots_of(bound: Path) -> tuple[str, ...]:
-    """Return the roots for `open_below`: this folder alone."""
+    """Return the `roots` argument with which `open_below` opens only files below this folder."""
     return real_folders([bound])
 
 
 @cache
 def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
-    """Return the site whose configuration is in a folder or above, up to `bound`. `zone` is the default time zone."""
-    unread, notes = "", None  # A site of notes may be part of another program's site, so look further up.
+    """Find the site to which a folder belongs, by the configurations up to `bound`. `zone` is the default time zone."""
+    unread, notes = "", None  # A folder of notes may be part of another program's site, so look further up.
     for parent in folders_up_to(bound, folder):
         for config in files_in(parent, CONFIG_FILES):
             try:
@@ -163,7 +163,7 @@ def folders_up_to(bound: Path, folder: Path) -> Iterator[Path]:
 
 
 def mappings(value: Any) -> list[dict[str, Any]]:
-    """Return the mappings in a list, or a list of a single mapping. Any other value is ignored."""
+    """Return the mappings in a list. A single mapping is treated as a list of one; any other value is ignored."""
     return [element for element in (value if isinstance(value, list) else [value]) if isinstance(element, dict)]
 
 
@@ -214,7 +214,7 @@ def is_pattern(text: Any) -> bool:
 
 
 def _filled(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
-    """Return the URL that a pattern gives a post."""
+    """Fill in a permalink pattern, and return the URL of the post."""
     parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
     parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
     parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))

@@ -20,18 +20,18 @@ from blogapi.markdown.front_matter import MarkdownError, shown
 from blogapi.markdown.html import markdown_of
 from blogapi.markdown.programs import HUGO_CONFIGS, OURS, SCRIPTS
 from blogapi.wings.transfer import feeds, names
-from blogapi.wings.transfer.completion import complete, hide_unless_public, note_dates, set_status_aside
+from blogapi.wings.transfer.completion import complete, hide_unless_public, move_unknown_status, note_dates
 from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, open_below, read_text, real_folders
 from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, READERS, advice_on, is_part
 from blogapi.wings.transfer.images import LocalImages, Placement
 from blogapi.wings.transfer.inherited import inherited_by, is_settings, values_of_file
 from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut, Note, NoteDetails
-from blogapi.wings.transfer.names import SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
+from blogapi.wings.transfer.names import SpoolEntry, TakenUrls, valid_slug, with_distinct_slugs
 from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 
 OUR_FILES = ".blogapi"  # prefix of the state files that a push or pull writes
-# Folders of build output and dependencies, which are skipped in the same way as hidden folders
+# Folders of build output and dependencies; skipped, like hidden folders
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 TEMPLATES = "archetypes"  # Hugo's folder of templates for new posts
 SECTION_INDEX = "_index"  # in Hugo and Zola, the page that introduces a section
@@ -40,9 +40,10 @@ SECTION_INDEX = "_index"  # in Hugo and Zola, the page that introduces a section
 def files_below(
     top: Path, roots: tuple[str, ...], skip: Callable[[Path], str], with_exports: bool
 ) -> Iterator[Path | LeftOut | Failure]:
-    """Yield the files to read below a folder, sorted by name in each folder, and a LeftOut or Failure for the others.
+    """Yield the path of each file to read below a folder, and a LeftOut or Failure for every other file.
 
-    `skip` returns the kind of a Markdown file to leave out, or "". A link is read only if it points below `roots`.
+    Within a folder, files are sorted by name. `skip` returns why a Markdown file is left out, as a noun for the report,
+    or "" if the file is to be read. A symbolic link is read only if its target is below one of `roots`.
     """
     folders = [top]
     for folder in folders:
@@ -62,7 +63,7 @@ def files_below(
 
 
 def why_not_entered(folder: Path) -> str:
-    """Return the kind of a folder that is left out, or "" for a folder to read."""
+    """Return why a folder is left out, as a noun for the report, or "" if the folder is to be read."""
     if folder.name.startswith("."):
         return "folder beginning with a dot"
     if folder.name in NOT_ENTERED or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
@@ -90,8 +91,8 @@ def _file(
         yield file
 
 
-MAX_ADVISED = 100  # advice is based on at most this many files of each kind
-# Markers before members-only text in WordPress and Ghost
+MAX_ADVISED = 100  # at most this many unread files of each kind are examined to give advice
+# Markers that WordPress and Ghost put before members-only text
 PAYWALL = re.compile(
     r"<!-- ?(?:wp:)?[\w/-]*(?:premium-content|paywall|members?-only|restrict|subscriber)[\w/-]*"
     r"|\[(?:[\w-]*(?:restrict|member|paywall|premium|subscriber|protected)[\w-]*|private|hide)\b[^\]\n]{0,40}",
@@ -104,32 +105,32 @@ MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, "_posts", "posts", "content", "sour
 class Sources:
     """The posts in files and folders, as Items and Failures sorted by date. Posts without a date come last.
 
-    All posts are read first and kept in the file `spool`. Their number and slugs are therefore known before the first
-    post is yielded, and memory use does not grow with their content.
+    All posts are read and written to the file `spool` before the first one is yielded. By then, their number and their
+    slugs are known. Memory use does not grow with the content of the posts.
     """
 
     paths: Sequence[Path]
     spool: IO
     now: float  # Unix time
     pages: bool = False  # whether to read the pages in exports
-    site: str | None = None  # base URL for relative URLs of images that are not found
+    site: str | None = None  # base URL for the relative URLs of images that are not found
     images: LocalImages | None = None
     publish: bool = False  # whether to publish dated posts even if their program is unknown
     drop: Collection[str] = ()  # names to leave out of params
     permalink: str = ""  # pattern of the posts' old URLs
     post_url: str = ""  # pattern of the posts' current URLs
-    date_from: str = ""  # front matter name to use as the date of posts without one
+    date_from: str = ""  # name in front matter from which to read the date of posts without one
     zone: tzinfo = UTC  # time zone for times without an offset, unless the site's configuration sets another
-    skip: Callable[[Path], str] = lambda path: ""  # returns the kind of a Markdown file to leave out, or ""
-    is_movable: bool = False  # whether slugs must not change if the folder moves or other files change
+    skip: Callable[[Path], str] = lambda path: ""  # returns why a Markdown file is left out, or ""
+    is_movable: bool = False  # whether slugs must stay the same if the folder moves or other files change
     check: Callable[[bytes], None] = lambda data: None  # raises MarkdownError for bytes that are not a post
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # path of a Markdown file -> hash
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # kind -> count
-    # kind -> files and folders that are not read
+    # kind -> files and folders that were not read
     unread: dict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)
     recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and how each was recognized
-    unread_settings: dict[str, None] = field(default_factory=dict, init=False)  # unread configurations, and why
-    hosts: Counter[str] = field(default_factory=Counter, init=False)  # number of images on each other host
+    unread_settings: dict[str, None] = field(default_factory=dict, init=False)  # configurations not read, and why
+    hosts: Counter[str] = field(default_factory=Counter, init=False)  # other host -> number of images on it
 
     def __post_init__(self) -> None:
         self.roots = real_folders(self.paths)
@@ -145,11 +146,11 @@ class Sources:
         return len(self.entries)
 
     def __iter__(self) -> Iterator[Item | Failure]:
-        taken = TakenAddresses(entry.slug for entry in self.entries)
+        taken = TakenUrls(entry.slug for entry in self.entries)
         for entry in self.entries:
             self.spool.seek(entry.offset)
             item = pickle.load(self.spool)
-            taken = TakenAddresses([entry.slug]) if self.is_movable else taken  # A push chooses slugs itself.
+            taken = TakenUrls([entry.slug]) if self.is_movable else taken  # A push chooses slugs itself.
             yield taken.assign(item, entry.slug) if isinstance(item, Item) else item
 
     def _not_taken(self, files: list[str]) -> list[str]:
@@ -210,7 +211,7 @@ class Sources:
     def _read_export(self, path: Path) -> Iterator[Item | Failure]:
         for post in READERS[path.suffix.lower()](path, self.zone):
             if post is feeds.PARTIAL:
-                self.unread_settings[f"older posts than those in {path} (a feed often has only the latest)"] = None
+                self.unread_settings[f"posts older than those in {path} (a feed often has only the latest)"] = None
             elif isinstance(post, LeftOut) or (post.kind == "page" and not self.pages):
                 self.left_out[post.kind] += 1
             elif post.error:
@@ -236,16 +237,16 @@ class Sources:
             return None
         folders = path.parent.parts[len(top.parts) :]
         item, name = self._inferred(file, path, top, folders, site)
-        by_pattern = site.address_of(file, path.parent, name, self.permalink or site.pattern, rfc3339(self.now))
-        self._judge(item, place, bound, site)
+        by_pattern = site.url_of(file, path.parent, name, self.permalink or site.pattern, rfc3339(self.now))
+        self._hide_unless_public(item, place, bound, site)
         assets = [path.with_suffix("")] if file.program.has_asset_folders else []
         self._place_images(item, top, [path.parent, *assets])
         complete(item, rfc3339(self.now), self.drop)
-        self._add_addresses(item, by_pattern, names.address_of_file(path, folders))
+        self._add_old_urls(item, by_pattern, names.url_of_file(path, folders))
         return item
 
     def _with_meta(self, data: bytes, path: Path) -> bytes:
-        """Return the bytes of a file, preceded by the headers in a file beside it, if any (Nikola and Harp)."""
+        """Return the bytes of a file. If another file contains its headers (Nikola, Harp), put them first."""
         if data.startswith((b"---", b"+++", b"..")):
             return data
         beside, roots = path.with_suffix(".meta"), self.roots or real_folders([path.parent])
@@ -258,21 +259,21 @@ class Sources:
     def _inferred(
         self, file: MarkdownFile, path: Path, top: Path, folders: tuple[str, ...], site: Site
     ) -> tuple[Item, str]:
-        """Return the post in a file, completed from its path, and the file name without a date."""
-        address = next(iter(names.read_paths(file.others)[0]), "")
+        """Infer what the front matter lacks from the path. Return the post, and the file name without a date."""
+        url = next(iter(names.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
         publish = self.publish or site.program.publishes_by_date or file.is_exported
         item = Item(str(path), file.fields, file.created_at, file, zone=site.zone)
-        name = names.infer(item, site.without_language(placed), folders, top.absolute().name, address, publish)
+        name = names.infer(item, site.without_language(placed), folders, top.absolute().name, url, publish)
         item.own_path = "/".join(("", *_meaningful(folders), name))
         is_index = path.stem.partition(".")[0] in site.program.index_names
         item.parents = _meaningful(placed.parts[: -2 if is_index else -1])
-        item.slug_prefix = names.language_of(path, file.values) or names.split_address(address)[0]
+        item.slug_prefix = names.language_of(path, file.values) or names.split_url(url)[0]
         item.notes = {**without_controls(item.fields), **item.notes}
         item.notes |= {Note.TIME_ZONES: None} if site.is_zone_unknown else {}
         return item, name
 
-    def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
+    def _hide_unless_public(self, item: Item, place: Path, bound: Path, site: Site) -> None:
         """Turn a post into a draft if its file, a folder or its site hides it. Note any dates that were not read."""
         values, inherited = item.file.values, []
         if item.file.is_exported:  # An export contains the status, so ignore `params` and folders.
@@ -280,19 +281,19 @@ class Sources:
         else:
             inherited = [*inherited_by(place, bound, site, item.fields.get("tags", ()))]
         scripts = [entry.source for entry in inherited if entry.source.rpartition(".")[2] in SCRIPTS]
-        self.unread_settings |= {f"{name} (a script: only its plain values count)": None for name in scripts}
+        self.unread_settings |= {f"{name} (a script: only its literal values are read)": None for name in scripts}
         note_dates(item, inherited, place.relative_to(bound))
         if not self.is_movable:  # A push refuses an unknown status, because a misspelt one would hide the post.
-            set_status_aside(item)
+            move_unknown_status(item)
         hide_unless_public(item, values, inherited, rfc3339(self.now))
 
-    def _add_addresses(self, item: Item, by_pattern: str, by_name: str) -> None:
+    def _add_old_urls(self, item: Item, by_pattern: str, by_name: str) -> None:
         """Add a post's old URLs, and the former slugs found in its aliases."""
         paths, aliases = names.read_paths(item.file.others)
         own = paths or [path for path in (by_pattern,) if path]
         item.old_paths = (*own, *item.old_paths, *aliases)
-        addresses = next(iter(own), by_name), urlsplit(self.post_url).path
-        if former := names.former_slugs(aliases, filter(None, addresses)):
+        urls = next(iter(own), by_name), urlsplit(self.post_url).path
+        if former := names.former_slugs(aliases, filter(None, urls)):
             item.fields["former_slugs"] = [*item.fields.get("former_slugs", ()), *former]
 
     def _item_of_export(self, file: Path, post: ExportedPost) -> Item | Failure:
@@ -322,7 +323,7 @@ class Sources:
         return item
 
     def _place_images(self, item: Item, top: Path | None = None, folders: Sequence[Path] = ()) -> None:
-        """Use the new URLs of images that were found, and make other relative URLs absolute."""
+        """Replace the URLs of images that were found with their new URLs, and make other relative URLs absolute."""
         placement = Placement(self.images, self.site, self.hosts, top, folders)
         notes, first = placement.replace(item.fields), item.file.content_line
         item.notes |= {name: line and first and first + line - 1 for name, line in notes.items()}

@@ -27,7 +27,7 @@ CAPTION_TEXT = re.compile(r"\bcaption=(?:\"([^\"]*)\"|'([^']*)')")
 # [code language="python"]…[/code], as plugins write it
 CODE = re.compile(r"\[(code|sourcecode)\b([^\[\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:source)?code\b).)*+)\[/\1\]", re.DOTALL)
 CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
-REUSABLE_BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # `ref` is the number of another item
+REUSABLE_BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # `ref` is the id of another item
 MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # maximum length of a block, and maximum number of blocks in a post
 # A match does not extend past the next footnote, so that the search takes linear time.
 FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
@@ -36,11 +36,11 @@ EXPORT_STATUSES = {name: status for name, status in STATUS_WORDS.items() if name
 
 
 def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOut]:
-    """Yield the posts and pages of an export, and a LeftOut for any other item. Raises MarkdownError.
+    """Yield the posts and pages in an export, and a LeftOut for any other item. Raises MarkdownError.
 
     Local times are in `zone`. Memory use does not grow with the size of the file.
     """
-    # Read these first: posts refer to them by number, and they may come later in the file.
+    # Read images and blocks first. Posts refer to them by id, and they may come after the posts in the file.
     images, blocks = {}, {}
     for item in _items(path, "attachment", "wp_block"):
         number, content = child_text(item, "post_id"), child_text(item, "encoded", "content")
@@ -65,7 +65,7 @@ def _items(path: Path, *kinds: str) -> Iterator[Element]:
         if element.tag == "item" and is_export and (not kinds or child_text(element, "post_type") in kinds):
             yield element
     if not is_export:
-        raise MarkdownError("not an export of WordPress")
+        raise MarkdownError("not an export from WordPress")
 
 
 def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: tzinfo) -> ExportedPost:
@@ -103,7 +103,7 @@ def _without_shortcodes(html: str) -> str:
 
 
 def _date(item: Element, zone: tzinfo) -> tuple[str, str]:
-    """Return a post's date in RFC 3339 format, and as written. Squarespace may leave out the first two of DATES."""
+    """Return a post's date in RFC 3339 format, and as written. Squarespace may omit the first two of DATES."""
     texts = {name: text for name in DATES if re.search("[1-9]", text := child_text(item, name))}
     dates = (rfc3339_or_empty(text, zone if name == "post_date" else UTC) for name, text in texts.items())
     return next(filter(None, dates), ""), next(iter(texts.values()), "")
