@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.posts import lists
+from blogapi.storage.errors import Unavailable
 from blogapi.wings.images import storage as images
 from tests.blogs import write_files
 from tests.databases import opened
@@ -32,22 +33,20 @@ def storage(path):
         yield database
 
 
+def run_command(*arguments, **environ):
+    """Run the command line; return the exit status, and the lines of standard output and error."""
+    result = CliRunner().invoke(cli.command_line, [str(argument) for argument in arguments], env=environ)
+    errors = result.stderr.splitlines()
+    if isinstance(result.exception, OSError | Unavailable | ValueError):  # `main` prints these.
+        return 1, result.stdout.splitlines(), [*errors, str(result.exception)]
+    assert isinstance(result.exception, SystemExit | None), result.exception
+    return result.exit_code, result.stdout.splitlines(), errors
+
+
 @pytest.fixture
 def run(path):
-    """Run the command line; return the exit status, and the lines of standard output and error."""
-
-    def run(*arguments):
-        result = CliRunner().invoke(cli.command_line, [str(argument) for argument in arguments])
-        assert isinstance(result.exception, SystemExit | None), result.exception
-        return result.exit_code, result.stdout.splitlines(), result.stderr.splitlines()
-
-    return run
-
-
-def invoke(*arguments):
-    """Run the command line; return the exit status, standard output and the error."""
-    result = CliRunner().invoke(cli.command_line, arguments)
-    return result.exit_code, result.stdout, str(result.exception or "")
+    """Run the command line on the database."""
+    return run_command
 
 
 @pytest.fixture

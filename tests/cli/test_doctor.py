@@ -11,19 +11,18 @@ from contextlib import closing, nullcontext
 from importlib.metadata import version
 
 import pytest
-from click.testing import CliRunner
 
-from blogapi import cli
 from tests.cases import cases
+from tests.cli.conftest import run_command
 from tests.databases import execute
 from tests.service import BIN, CHECKOUT, free_port, without_rights
 
 
 def checks(**environ):
     """The exit status of `blogapi doctor`, and what it says about each check."""
-    result = CliRunner().invoke(cli.command_line, ["doctor"], env=environ)
-    assert result.stderr == ""
-    return result.exit_code, dict(line.split(": ", 1) for line in result.stdout.splitlines())
+    status, lines, errors = run_command("doctor", **environ)
+    assert errors == []
+    return status, dict(line.split(": ", 1) for line in lines)
 
 
 def test_a_running_service_passes_every_check(server):

@@ -8,12 +8,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from click.testing import CliRunner
 
-from blogapi.cli import command_line
 from blogapi.copy import backup
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import Sqlite
+from tests.cli.conftest import run_command
 from tests.databases import execute, opened
 from tests.invariants import sound_posts
 
@@ -92,8 +91,8 @@ def test_a_backup_of_an_unreleased_version_works_and_leaves_it_alone(tmp_path, m
     for change in ("PRAGMA user_version = 4", "ALTER TABLE post_tag DROP COLUMN name"):
         execute(tmp_path / "blog.db", change)
     monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))
-    assert CliRunner().invoke(command_line, ["backup", str(tmp_path / "copy.db")]).exit_code == 0
-    refused = CliRunner().invoke(command_line, ["keys", "list"])
-    assert str(refused.exception).endswith("export its posts with the old program, and import them with this one")
+    assert run_command("backup", tmp_path / "copy.db")[0] == 0
+    (refused,) = run_command("keys", "list")[2]
+    assert refused.endswith("export its posts with the old program, and import them with this one")
     for name in ("blog.db", "copy.db"):
         assert execute(tmp_path / name, "PRAGMA user_version") == [(4,)]
