@@ -59,7 +59,7 @@ def views_for_other_methods(app: Flask, request: Request) -> list[Callable]:
 def protect(app: Flask, prepare: Callable[[Service], None]) -> None:
     """Guard every request, even for unknown paths, so that new views are protected by default.
 
-    `prepare` runs before a request with a key is handled.
+    `prepare` runs before a request with a key is handled. It publishes due posts, so even a GET can write.
     """
     self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if isinstance(blueprint, SelfGuarded))
 

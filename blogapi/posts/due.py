@@ -34,7 +34,7 @@ def publish_all(database: Database) -> None:
 
 
 def publish_for_request(service: Service) -> None:
-    """Publish due posts before a request with a key or a session is handled, so that the response shows the result.
+    """Publish due posts before a request with a key or a session, even a GET, so that the response shows the result.
 
     One request per second is enough, because times are whole seconds, and a post cannot be scheduled for the current
     second. That request publishes one batch of posts, and the background thread publishes the others. If the database

@@ -1,25 +1,17 @@
-"""Idempotency keys: a repeated request does not create a second post."""
+"""Storage of idempotency keys: a repeated request does not create a second post."""
 
-import hashlib
-import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import NamedTuple
 
-from marshmallow import ValidationError
-
-from blogapi.api.request import Request
 from blogapi.clock import earlier
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import DoesNotExist, Rejected
-from blogapi.storage.keys import digest_of
 from blogapi.storage.models import Author, Idempotency
 
-HEADER = "HTTP_IDEMPOTENCY_KEY"  # the header's key in the WSGI environment
 TTL = timedelta(hours=24)
 DERIVED_TTL = timedelta(minutes=10)  # lifetime of a key derived from the content
-KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
 
 class IdempotencyKey(NamedTuple):
@@ -31,32 +23,18 @@ class IdempotencyKey(NamedTuple):
     is_derived: bool = False  # whether the name is derived from the content, because the request has no header
 
 
-def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
-    """Return a request's Idempotency-Key or, without the header, a key derived from its content.
+class PastRequest(NamedTuple):
+    """A request that created a post."""
 
-    Raises ValidationError for an invalid header.
-    """
-    digest = hashlib.sha256(content)
-    if HEADER in request.environ:
-        return key_of(request)._replace(request=digest.digest())
-    # Because of its leading space, the name cannot clash with keys that clients send: KEY_NAME allows no spaces.
-    name = f" {digest.hexdigest()}"
-    return IdempotencyKey(digest_of(request.author.name), name, digest.digest(), is_derived=True)
+    request: bytes  # as in IdempotencyKey
+    post_id: int
 
 
-def key_of(request: Request) -> IdempotencyKey:
-    """Return the Idempotency-Key of a request whose body is loaded. Raises ValidationError if it is invalid."""
-    name = request.environ[HEADER]
-    if not KEY_NAME.fullmatch(name):
-        raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
-    sent = request.body + request.environ.get("QUERY_STRING", "").encode("latin-1")
-    return IdempotencyKey(digest_of(request.author.name), name, hashlib.sha256(sent).digest())
-
-
-def find(reader: Reader, key: IdempotencyKey) -> tuple[bytes, int] | None:
-    """Return the hash of the request that used this key recently, and the id of the post it created."""
+def find(reader: Reader, key: IdempotencyKey) -> PastRequest | None:
+    """Return the request that used this key recently, if any."""
     since = earlier(reader.now, DERIVED_TTL if key.is_derived else TTL)
-    return reader.row(SELECT_USED_SINCE, client=key.client, name=key.name, since=since)
+    row = reader.row(SELECT_USED_SINCE, client=key.client, name=key.name, since=since)
+    return PastRequest._make(row) if row else None
 
 
 _used = (Idempotency.digest == Placeholder("client")) & (Idempotency.name == Placeholder("name"))
@@ -80,11 +58,10 @@ def add_once(
     the deleted post is created again instead.
     """
     if former := find(tx, key):
-        request, post_id = former
-        if request != key.request:
+        if former.request != key.request:
             raise Rejected("Idempotency-Key", "was used for another request within the last 24 hours")
         try:
-            return posts.find_to_change(tx, post_id)
+            return posts.find_to_change(tx, former.post_id)
         except DoesNotExist:
             if not key.is_derived:
                 raise Rejected("Idempotency-Key", "the post it created was deleted") from None

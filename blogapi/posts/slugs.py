@@ -1,7 +1,7 @@
 """Slugs: unique names of posts, by default derived from titles. A post can also be found by its former slugs."""
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from peewee import Node, fn
 from slugify import slugify
@@ -84,20 +84,26 @@ def find_free(reader: Reader, slug: str, post_id: int = 0) -> str:
 
 def is_taken(reader: Reader, slug: str, post_id: int = 0) -> bool:
     """Return whether a post other than this one has or had this slug."""
-    post = holder(reader, slug)
-    return post is not None and post[0] != post_id
+    return (post := holder(reader, slug)) is not None and post.id != post_id
 
 
 def check_free(reader: Reader, slug: str, post_id: int = 0, field: str = "slug") -> None:
     """Raise SlugTaken if a post other than this one has or had this slug."""
-    post = holder(reader, slug)
-    if post and post[0] != post_id:
+    if (post := holder(reader, slug)) and post.id != post_id:
         raise SlugTaken(slug, *post, field)
 
 
-def holder(reader: Reader, slug: str) -> tuple[int, str] | None:
-    """Return the id and the current slug of the post that has or had this slug, if any."""
-    return reader.row(SELECT_HOLDER, slug=slug)
+class Holder(NamedTuple):
+    """A post that has or had a slug."""
+
+    id: int
+    slug: str  # the current one
+
+
+def holder(reader: Reader, slug: str) -> Holder | None:
+    """Return the post that has or had this slug, if any."""
+    row = reader.row(SELECT_HOLDER, slug=slug)
+    return Holder._make(row) if row else None
 
 
 def has_slug(slug: Placeholder) -> Node:

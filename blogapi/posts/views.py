@@ -1,6 +1,9 @@
 """Views of posts."""
 
+import re
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from flask import Response
@@ -18,6 +21,7 @@ from blogapi.markdown.http import POST_TYPES, parse_file, post_or_file_response
 from blogapi.paging import Cursor, ListQuery, Page
 from blogapi.posts import idempotency, lists
 from blogapi.posts import storage as posts
+from blogapi.posts.idempotency import IdempotencyKey
 from blogapi.posts.schemas import (
     ListQuerySchema,
     NewPostSchema,
@@ -29,10 +33,11 @@ from blogapi.posts.schemas import (
 from blogapi.search import index
 from blogapi.search import storage as search
 from blogapi.storage.database import Database
-from blogapi.storage.keys import WRITE_SCOPES
+from blogapi.storage.keys import WRITE_SCOPES, digest_of
 from blogapi.storage.models import SCOPES
 
 A_SLUG = ": a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
+KEY_NAME = re.compile("[\x21-\x7e]{1,255}")  # allowed in Idempotency-Key
 CHANGED_POST = Answer(200, "The updated post.", PostSchema(), ("ETag",))
 NEW_POST = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 POSTS_OR_SUMMARIES = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
@@ -72,7 +77,7 @@ def find_page(database: Database, query: Mapping[str, Any], client: Hashable) ->
 
 
 def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
-    """Load the body with `load_body`. Find the words of a large post now, so that no transaction has to wait."""
+    """Load the body with `load_body`, and prepare the search index for a large post."""
     fields = load_body(request, check_exists)
     index.prepare(request.database, fields.get("content", ""))
     return fields
@@ -84,12 +89,21 @@ def create_post(request: Request) -> Response:
 
     By default, the post is a draft. The body can also be a Markdown file, whose front matter uses the field names.
     """
-    fields = load_post(request)
-    if idempotency.HEADER in request.environ:
-        post = request.database.write(idempotency.add_once, fields, request.author, idempotency.key_of(request))
-    else:
-        post = request.database.write(posts.add, fields, request.author)
+    fields, key = load_post(request), idempotency_key(request)
+    add = partial(idempotency.add_once, key=key) if key else posts.add
+    post = request.database.write(add, fields, request.author)
     return created_response(request, post.id, post.document)
+
+
+def idempotency_key(request: Request) -> IdempotencyKey | None:
+    """Return the Idempotency-Key of a request with a loaded body, if any. Raises ValidationError if it is invalid."""
+    name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
+    if name is None:
+        return None
+    if not KEY_NAME.fullmatch(name):
+        raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
+    sent = request.body + request.environ.get("QUERY_STRING", "").encode("latin-1")
+    return IdempotencyKey(digest_of(request.author.name), name, sha256(sent).digest())
 
 
 @views.operation(

@@ -23,7 +23,7 @@ MERGED_PAGES = 16  # how many pages of SQLite's index a transaction merges, whic
 
 
 def prepare(database: Database, content: str) -> None:
-    """Split large content into words in a thread, so that the transaction that indexes the post is short."""
+    """Split large content into words in a thread; `of_content` caches them for the transaction that indexes them."""
     if len(content) > words.LARGE:
         database.engine.loop.run_in_thread(partial(words.of_content, content))
 

@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from functools import partial
+from hashlib import sha256
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -17,11 +18,13 @@ from blogapi.api.responses import json_response, no_content, respond
 from blogapi.markdown.dates import rfc3339_of
 from blogapi.posts import idempotency, slugs
 from blogapi.posts import storage as posts
+from blogapi.posts.idempotency import IdempotencyKey
 from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
 from blogapi.posts.storage import Fields, PostRef, StoredPost
+from blogapi.posts.views import idempotency_key
 from blogapi.search import index
 from blogapi.storage.engine import Transaction
-from blogapi.storage.keys import READ_SCOPES
+from blogapi.storage.keys import READ_SCOPES, digest_of
 from blogapi.storage.models import Author
 from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
@@ -159,9 +162,19 @@ def create(request: Request, message: Submission) -> Response:
         uploads.store_image(request, image, kept)
     # The idempotency key is derived from this, because the body of a form contains a random boundary.
     content = documents.dump([message.properties, [image.id for image, _ in images]])
-    key = idempotency.given_or_derived_key(request, content.encode(errors="surrogatepass"))
+    key = given_or_derived_key(request, content.encode(errors="surrogatepass"))
     post = request.database.write(idempotency.add_once, fields, request.author, key, add)
     return created_response(request, url_of(request, documents.load(post.document)), ignored=others)
+
+
+def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
+    """Return a request's Idempotency-Key, or else a key derived from its content. Raises ValidationError."""
+    given, digest = idempotency_key(request), sha256(content)
+    if given:
+        return given._replace(request=digest.digest())
+    # The leading space prevents a clash with keys that clients send.
+    name = f" {digest.hexdigest()}"
+    return IdempotencyKey(digest_of(request.author.name), name, digest.digest(), is_derived=True)
 
 
 def add(tx: Transaction, fields: Fields, author: Author) -> StoredPost:

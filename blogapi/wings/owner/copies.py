@@ -114,7 +114,7 @@ def text_of(reader: Reader, copy_id: str) -> dict[str, str]:
 def post_of(reader: Reader, draft: str) -> int | None:
     """Return the id of a draft's post, or None if no form has created it yet."""
     created = None if draft.isdecimal() else idempotency.find(reader, key_of(draft))
-    return int(draft) if draft.isdecimal() else created and created[1]
+    return int(draft) if draft.isdecimal() else created and created.post_id
 
 
 def key_of(draft: str) -> idempotency.IdempotencyKey:

@@ -56,8 +56,8 @@ def with_former_slugs(reader: Reader, item: Item) -> Item:
     with suppress(DoesNotExist, Damaged):
         kept = documents.load(posts.find(reader, slug)).get("former_slugs", [])
     candidates = list(dict.fromkeys([*kept, *(old_slug for old_slug in former if old_slug != slug)]))
-    post_id, _ = slugs.holder(reader, slug) or (0, "")
-    free = (slugs.still_free(reader, candidates, post_id) or [])[:MAX_FORMER_SLUGS]
+    holder = slugs.holder(reader, slug)
+    free = (slugs.still_free(reader, candidates, holder.id if holder else 0) or [])[:MAX_FORMER_SLUGS]
     notes = item.notes if free == candidates else item.notes | {Note.FORMER_SLUGS: item.file.line_of("former_slugs")}
     return replace(item, fields=item.fields | {"former_slugs": free}, notes=notes)
 
