@@ -49,8 +49,8 @@ check: .venv/tested  # check style, formatting, imports between layers, and type
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
-# Create .venv again if the checkout was moved or its Python was removed, because the programs in .venv contain the paths
-# of both.
+# Create .venv again if the checkout was moved or its Python was removed, because the programs in .venv contain both
+# paths.
 ifneq (,$(shell test -s .venv/installed && test "`cat .venv/installed`" != "$(CURDIR)" && echo moved))
 AGAIN = the checkout has moved
 else ifneq (,$(shell test -s .venv/installed && ! $(BIN)/python -c "import gunicorn" 2>/dev/null && echo dead))
@@ -63,7 +63,7 @@ endif
 
 # The locks include all dependencies. Without --no-deps, pip would look for newer versions of extras.
 .venv/installed: requirements/base.txt setup.cfg pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and $(PYTHON) is %d.%d. Install one (brew install python@3.13, or uv python install 3.13), then: make PYTHON=python3.13" % sys.version_info[:2])'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "blogapi needs Python 3.11 or newer, but $(PYTHON) is %d.%d. Install one (brew install python@3.13, or uv python install 3.13), then: make PYTHON=python3.13" % sys.version_info[:2])'
 	@echo "Installing into .venv, which takes a minute ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
@@ -84,11 +84,11 @@ endif
 	.venv-bench/bin/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
 	@touch $@
 
-# --universal, so that the locks hold for every platform
+# --universal, so that the locks are valid on every platform
 COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-header --no-annotate setup.cfg --extra build
 
-lock:  # lock the newest versions of the dependencies that setup.cfg allows
+lock:  # lock the newest versions that setup.cfg allows
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet uv packaging
 	$(COMPILE) --output-file requirements/base.txt
