@@ -23,22 +23,12 @@ def test_a_unix_time_is_written_in_utc():
     assert rfc3339(1_795_176_000.9) == "2026-11-20T12:00:00Z"
 
 
-@cases(
-    "name",
-    [
-        *(
-            "",
-            "Mars/Base",
-            "Europe",
-            "../../etc/passwd",
-            "/usr/share/zoneinfo/UTC",
-            "a" * 100_000,
-            "posix/UTC",
-            "right/UTC",
-        ),
-        *("localtime", "posixrules", "Europe/Berlin\0", "Europe/Berlin/", "zone.tab", "tzdata.zi", "Ä", "\ud800"),
-    ],
-)
+NO_ZONES = ["", "Mars/Base", "Europe", "../../etc/passwd", "/usr/share/zoneinfo/UTC", "a" * 100_000, "posix/UTC"]
+NO_ZONES += ["right/UTC", "localtime", "posixrules", "Europe/Berlin\0", "Europe/Berlin/", "zone.tab", "tzdata.zi"]
+NO_ZONES += ["Ä", "\ud800"]
+
+
+@cases("name", NO_ZONES)
 def test_anything_but_the_name_of_a_zone_gives_none(name):
     assert zone_named(name) is None
 

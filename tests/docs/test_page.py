@@ -4,11 +4,7 @@ import gzip
 
 import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.expected_conditions import (
-    element_to_be_clickable,
-    text_to_be_present_in_element,
-    url_to_be,
-)
+from selenium.webdriver.support import expected_conditions as expected
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.cases import cases
@@ -23,12 +19,12 @@ def test_a_post_is_created_from_the_page_on_a_phone_and_nothing_scrolls_sideways
     wait = WebDriverWait(browser, 20, 0.02)
 
     def click(selector):
-        wait.until(element_to_be_clickable((By.CSS_SELECTOR, selector))).click()
+        wait.until(expected.element_to_be_clickable((By.CSS_SELECTOR, selector))).click()
 
     browser.resize(400, 900)
     browser.get(f"{url}/")
     click("button.authorize")
-    wait.until(element_to_be_clickable((By.CSS_SELECTOR, ".auth-container input"))).send_keys(service.key)
+    wait.until(expected.element_to_be_clickable((By.CSS_SELECTOR, ".auth-container input"))).send_keys(service.key)
     click(".auth-btn-wrapper button.authorize")
     click(".auth-btn-wrapper button.btn-done")
     for operation in ("posts-list_posts", "posts-put_post", "webhooks-redeliver", "posts-create_post"):
@@ -36,7 +32,7 @@ def test_a_post_is_created_from_the_page_on_a_phone_and_nothing_scrolls_sideways
         click(f"#operations-{operation} .try-out__btn")
     click("#operations-posts-create_post .execute")
     status = (By.CSS_SELECTOR, "#operations-posts-create_post .live-responses-table .response .response-col_status")
-    wait.until(text_to_be_present_in_element(status, "201"))
+    wait.until(expected.text_to_be_present_in_element(status, "201"))
     assert browser.current_url == f"{url}/docs#/posts/create_post"
     (created,) = service.request("GET", "/v1/posts")[2]
     assert (created["title"], created["status"]) == ("Three days at the lake", "draft")
@@ -48,8 +44,8 @@ def test_a_post_is_created_from_the_page_on_a_phone_and_nothing_scrolls_sideways
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "DEBUG"] == []
     click(".auth-btn-wrapper button.btn-done")
     click("#owner")
-    wait.until(element_to_be_clickable((By.LINK_TEXT, "API reference"))).click()
-    wait.until(url_to_be(f"{url}/docs"))
+    wait.until(expected.element_to_be_clickable((By.LINK_TEXT, "API reference"))).click()
+    wait.until(expected.url_to_be(f"{url}/docs"))
 
 
 def test_the_page_cannot_load_anything_from_elsewhere(stranger):

@@ -12,15 +12,8 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION
 from tests.databases import execute, opened
 from tests.service import add_key
-from tests.storage.releases import (
-    KEPT,
-    OLDER,
-    RELEASES,
-    UNRELEASED,
-    due_posts_are_published,
-    unpacked,
-    unsaved_text_is_kept,
-)
+from tests.storage import releases
+from tests.storage.releases import RELEASES, UNRELEASED, unpacked
 
 DOWNGRADES = Path(__file__).parent / "downgrades"
 
@@ -50,7 +43,7 @@ def test_a_postgresql_database_is_upgraded(url, version):
     with psycopg.connect(url, autocommit=True) as connection:
         before = [connection.execute(query).fetchall() for query in state]
         connection.execute(downgrade(version))
-        with pytest.raises(Unavailable, match=OLDER):
+        with pytest.raises(Unavailable, match=releases.OLDER):
             engine_for(url).open(create=False)
         with opened(url) as database:
             add_key(database, "agent", "drafts-only")
@@ -60,7 +53,9 @@ def test_a_postgresql_database_is_upgraded(url, version):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("release", "check", "tables"), [*KEPT, ("1.2.1", unsaved_text_is_kept, ["draft_copy"])])
+@pytest.mark.parametrize(
+    ("release", "check", "tables"), [*releases.KEPT, ("1.2.1", releases.unsaved_text_is_kept, ["draft_copy"])]
+)
 def test_a_postgresql_upgrade_keeps_what_waits(url, tmp_path, release, check, tables):
     version = (RELEASES | UNRELEASED)[release]
     path = unpacked(version, tmp_path)
@@ -82,4 +77,4 @@ def test_the_first_read_after_a_copy_to_postgresql_publishes_what_is_due(url, tm
     with psycopg.connect(url) as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     copy(engine_for(unpacked(7, tmp_path)), engine_for(url))
-    due_posts_are_published(url)
+    releases.due_posts_are_published(url)

@@ -3,17 +3,9 @@
 import resource
 from contextlib import ExitStack, contextmanager
 
-import psycopg
 import pytest
 
 from tests.service import Server, eventually
-
-
-@pytest.fixture
-def ask(url):
-    """Query the database."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield lambda query, *values: connection.execute(query, values).fetchall()
 
 
 @contextmanager

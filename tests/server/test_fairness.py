@@ -9,19 +9,9 @@ from gevent.core import READ
 from blogapi import create_app
 from blogapi.api.service import EXTENSION
 from blogapi.config import Config
+from blogapi.server import fairness
 from blogapi.server.connection import Stopped
-from blogapi.server.fairness import (
-    CLIENT,
-    MAX_CHANGES,
-    SERVICE,
-    Budget,
-    Client,
-    RoundRobinSemaphore,
-    SharedState,
-    Turns,
-    oldest_head,
-    oldest_of_busiest,
-)
+from blogapi.server.fairness import MAX_CHANGES, SERVICE, Budget, Client, RoundRobinSemaphore, SharedState, Turns
 from blogapi.server.handler import Handler
 from blogapi.server.threads import EventLoop
 from blogapi.storage import keys
@@ -279,7 +269,7 @@ def test_a_client_that_wants_many_places_does_not_keep_others_from_getting_one()
     semaphore, order = RoundRobinSemaphore(1), []
 
     def use(client):
-        CLIENT.set(client)
+        fairness.CLIENT.set(client)
         assert semaphore.acquire(timeout=20)
         order.append(client.name)
         gevent.sleep(0)
@@ -314,7 +304,7 @@ def test_strangers_cannot_end_requests_of_known_clients():
 
 
 def test_a_client_with_most_of_the_places_for_large_bodies_has_to_give_one_up():
-    budget = Budget(60, oldest_of_busiest)
+    budget = Budget(60, fairness.oldest_of_busiest)
     slow = [Connection("slow") for _ in range(7)]
     assert [budget.reserve(connection, 10) for connection in slow] == [True] * 6 + [False]
     others = [Connection("other") for _ in range(4)]
@@ -327,7 +317,7 @@ def test_a_client_with_most_of_the_places_for_large_bodies_has_to_give_one_up():
 
 
 def test_heads_make_room_before_bodies_and_then_those_of_the_busiest_or_the_same_client():
-    budget = Budget(60, oldest_head)
+    budget = Budget(60, fairness.oldest_head)
     bodies = [Connection(client, is_accepted=True) for client in ("busy", "busy", "busy", "other")]
     heads = [Connection("other") for _ in range(4)]
     new = [Connection(client, is_accepted=True) for client in ("other", "new", "new", "new", "new")]

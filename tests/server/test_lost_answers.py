@@ -12,13 +12,15 @@ import psycopg
 import pytest
 
 from blogapi.engines import engine_for
-from blogapi.postgresql.engine import LEADER, WRITER
+from blogapi.postgresql.engine import LEADER
 from blogapi.server.threads import SharedDatabase
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from tests.service import Server, add_key, free_port
 
 pytestmark = pytest.mark.slow
+
+OURS = "FROM pg_stat_activity WHERE application_name = 'blogapi'"
 
 
 class Proxy:
@@ -60,7 +62,7 @@ class Proxy:
 
 
 @pytest.mark.parametrize("passes_on", [True, False])
-def test_a_commit_whose_answer_is_lost_is_looked_up(postgresql_server, url, passes_on, ask):
+def test_a_commit_whose_answer_is_lost_is_looked_up(postgresql_server, url, passes_on, connection):
     proxy = Proxy(postgresql_server.port, passes_on)
     engine = engine_for(url.replace(f":{postgresql_server.port}/", f":{proxy.port}/"))
     database = SharedDatabase(engine)
@@ -74,29 +76,25 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(postgresql_server, url, pass
         with pytest.raises(Unavailable) as caught:
             database.write(lambda tx: tx.insert(Post.insert(row)))
         assert (caught.value.maybe_changed, caught.value.retry_after) == (False, 1)
-    assert ask("SELECT count(*) FROM post") == [(passes_on,)]
+    assert connection.execute("SELECT count(*) FROM post").fetchone() == (passes_on,)
     assert not proxy.armed
     database.write(lambda tx: tx.execute(Post.update(slug="b")))
     engine.close()
     proxy.listener.close()
 
 
-def test_a_broken_pooled_connection_is_replaced_unnoticed(url, ask):
-    engine = engine_for(url, 3)
-    database = SharedDatabase(engine)
-    add_key(database, "tests")
-    for use in (lambda: database.row(Post.select()), lambda: database.write(lambda tx: tx.row(Post.select()))):
-        ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'blogapi'")
+def test_a_broken_pooled_connection_is_replaced_unnoticed(postgresql, connection):
+    add_key(postgresql, "tests")
+    for use in (lambda: postgresql.row(Post.select()), lambda: postgresql.write(lambda tx: tx.row(Post.select()))):
+        connection.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         assert use() is None
-    engine.close()
 
 
-def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, url, ask):
-    another = psycopg.connect(url, autocommit=True)
-    another.execute("SELECT pg_advisory_lock(%s)", [LEADER])  # keeps the webhook sender off the database
+def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, connection):
+    connection.execute("SELECT pg_advisory_lock(%s)", [LEADER])  # keeps the webhook sender off the database
     service = serve_together(WEB_CONCURRENCY=1)
     assert service.request("GET", "/v1/posts")[0] == 200
-    hanging = [pid for (pid,) in ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'blogapi'")]
+    hanging = [pid for (pid,) in connection.execute(f"SELECT pid {OURS}")]
     for pid in hanging:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -107,16 +105,14 @@ def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, url, 
     finally:
         for pid in hanging:
             os.kill(pid, signal.SIGCONT)
-        another.close()
 
 
-def test_too_many_connections_make_it_unavailable_for_a_while(url):
+def test_too_many_connections_make_it_unavailable_for_a_while(url, connection):
     modest = url.replace("blogapi@", "modest@")
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE ROLE modest LOGIN CONNECTION LIMIT 1")
-        with psycopg.connect(modest), pytest.raises(Unavailable, match="too many connections") as caught:
-            SharedDatabase(engine_for(modest)).row(Post.select())
-        connection.execute("DROP ROLE modest")
+    connection.execute("CREATE ROLE modest LOGIN CONNECTION LIMIT 1")
+    with psycopg.connect(modest), pytest.raises(Unavailable, match="too many connections") as caught:
+        SharedDatabase(engine_for(modest)).row(Post.select())
+    connection.execute("DROP ROLE modest")
     assert caught.value.retry_after == 1
 
 
@@ -129,20 +125,8 @@ def test_a_missing_server_is_reported_in_one_line_without_the_password(tmp_path)
         assert "secret" not in result.stderr + result.stdout
 
 
-def test_only_one_process_in_the_whole_cluster_writes_at_a_time(url, ask):
-    engine, other = engine_for(url), engine_for(url)
-    session = engine.begin(1)
-    assert other.begin() is None
-    assert ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s", WRITER) == [(1,)]
-    session.commit()
-    other.begin().commit()
-    engine.close()
-    other.close()
-
-
 def test_several_services_that_start_at_once_set_the_database_up_once(postgresql_server):
-    with psycopg.connect(postgresql_server.url("postgres"), autocommit=True) as connection:
-        connection.execute("CREATE DATABASE several")
+    postgresql_server.execute("CREATE DATABASE several")
     engines = [engine_for(postgresql_server.url("several")) for _ in range(6)]
     with ThreadPoolExecutor(6) as pool:
         created = list(pool.map(lambda engine: engine.open(), engines))

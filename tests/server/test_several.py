@@ -126,7 +126,7 @@ def test_if_the_sender_dies_or_is_frozen_another_takes_over(two, receiver, numbe
             os.kill(worker, signal.SIGCONT)
 
 
-def test_killed_workers_and_services_lose_nothing_that_was_acknowledged(serve_together, receiver, url, ask):
+def test_killed_workers_and_services_lose_nothing_that_was_acknowledged(serve_together, receiver, url, connection):
     two = [serve_together(), serve_together()]
     editors = [Editor(number) for number in range(4)]
     workers = [*editors, Undoer()]
@@ -151,7 +151,7 @@ def test_killed_workers_and_services_lose_nothing_that_was_acknowledged(serve_to
         SELECT (SELECT count(*) FROM delivery WHERE state = 'pending')
         + (SELECT count(*) FROM post WHERE status = 'scheduled' AND published_at < %s)
     """
-    eventually(lambda: ask(pending, rfc3339(time.time() + FAR / 2)) == [(0,)], 60)
+    eventually(lambda: connection.execute(pending, [rfc3339(time.time() + FAR / 2)]).fetchone() == (0,), 60)
     stored = check(workers, sound_posts(url))
     for editor in editors:
         editor.check_messages(told(receiver), stored)

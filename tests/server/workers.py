@@ -78,14 +78,12 @@ class Editor:
 
     def work(self, service, stopped):
         """Continue after the last server died, until this one does."""
-        try:
+        with suppress(*LOST):
             if self.doubt:
                 attempt, *arguments = self.doubt
                 attempt(service, *arguments)
             while not stopped.is_set():
                 random.choice(self.possible)(service)
-        except LOST:
-            pass
 
     @property
     def possible(self):
@@ -225,7 +223,7 @@ class Renamer:
         self.doubt = False
 
     def work(self, service, stopped):
-        try:
+        with suppress(*LOST):
             while len(self.posts) < 20:
                 number = len(self.posts)
                 body = {"title": "Renamed", "content": "x", "slug": f"renamed-{number}", "tags": ["a", "Tag 0"]}
@@ -234,8 +232,6 @@ class Renamer:
                 self.posts.add(post["id"])
             while not stopped.is_set():
                 self.rename(service)
-        except LOST:
-            pass
 
     def rename(self, service):
         doubted, self.doubt = self.doubt, True
@@ -261,7 +257,7 @@ class Undoer:
         self.since = None  # when it began to overwrite them, until that is undone
 
     def work(self, service, stopped):
-        try:
+        with suppress(*LOST):
             self.set_up(service)
             self.undo(service)
             ended = False
@@ -270,8 +266,6 @@ class Undoer:
                 self.spoil(service)
                 self.undo(service)
                 ended = stopped.is_set()
-        except LOST:
-            pass
 
     def set_up(self, service):
         self.key = self.key or service.write(add_key, "script")

@@ -22,18 +22,8 @@ from tests.databases import execute, opened
 from tests.invariants import sound_posts
 from tests.postgresql.programs import PROGRAMS
 from tests.service import add_key
-from tests.storage.releases import (
-    KEPT,
-    OLDER,
-    RELEASES,
-    SEEN,
-    UNRELEASED,
-    client_of,
-    due_posts_are_published,
-    unpacked,
-    unsaved_text_is_kept,
-    upgrade,
-)
+from tests.storage import releases
+from tests.storage.releases import RELEASES, UNRELEASED, client_of, unpacked, upgrade
 
 
 @pytest.fixture(params=RELEASES)
@@ -85,7 +75,7 @@ def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp
     seen = answers(old)
     _, revision, trash, _, _, webhooks, _ = seen
     assert (revision["title"], trash[0]["post"]["title"]) == ("Post 0", "Post 2")
-    assert make_sample.summary(seen) == [*SEEN[release]]
+    assert make_sample.summary(seen) == [*releases.SEEN[release]]
     assert webhooks[0]["url"] == "https://8.8.8.8/"
     assert {name: rows_of(old, name) for name in before} == before
     new = tmp_path / "new.db"
@@ -98,7 +88,7 @@ def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp
 
 
 def test_a_command_that_may_not_upgrade_refuses_an_old_database(old, release):
-    with pytest.raises(Unavailable, match=OLDER):
+    with pytest.raises(Unavailable, match=releases.OLDER):
         engine_for(old).open(create=False)
     assert execute(old, "PRAGMA user_version") == [(RELEASES[release],)]
 
@@ -167,7 +157,7 @@ def test_a_database_whose_upgrade_was_killed_is_the_old_one(old):
     assert execute(old, "PRAGMA user_version") == [(VERSION,)]
 
 
-@pytest.mark.parametrize(("release", "check"), [(release, check) for release, check, _ in KEPT])
+@pytest.mark.parametrize(("release", "check"), [(release, check) for release, check, _ in releases.KEPT])
 def test_an_upgrade_or_a_copy_keeps_webhooks_and_what_waits(old, release, check, tmp_path):
     if release in RELEASES:
         check(renewed("copied", old, tmp_path))
@@ -179,7 +169,7 @@ def test_an_upgrade_or_a_copy_keeps_webhooks_and_what_waits(old, release, check,
 def test_an_upgrade_keeps_unsaved_text(old, how, tmp_path):
     # The other text of post 3 is open, too, but older.
     execute(old, "UPDATE draft_copy SET state = 'open', saved_at = '2026-11-26' WHERE state = 'aside'")
-    unsaved_text_is_kept(renewed(how, old, tmp_path))
+    releases.unsaved_text_is_kept(renewed(how, old, tmp_path))
 
 
 def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp_path):
@@ -194,7 +184,7 @@ def test_the_first_read_after_an_upgrade_publishes_what_is_due(old, tmp_path):
     upgrade(old)
     assert execute(old, "SELECT count(*) FROM post WHERE status = 'scheduled'") == [(2,)]
     for path in (old, tmp_path / "copy.db"):
-        due_posts_are_published(path)
+        releases.due_posts_are_published(path)
 
 
 # The former slugs of the posts in the sample of 1.2.0 after the upgrade, and the slug of a post in the trash
