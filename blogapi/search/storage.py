@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from peewee import SQL, Select
 
@@ -21,7 +21,6 @@ QUICK_READ = 500  # a quick search reads at most this many matches, whatever the
 REBUILD_SECONDS = 5  # Retry-After while the index is incomplete
 TITLE, TEXT = "title", "text"  # the key of a Cursor in a list sorted by relevance: where the words occur
 NO_LIMIT = -1  # as SQLite's LIMIT
-UNION = " UNION ALL "
 
 
 class Rebuilding(Unavailable):
@@ -98,28 +97,29 @@ def _rows(
     return reader.rows(rows, limit=query.limit + 1, **values)
 
 
-class Order(NamedTuple):
-    """The posts to search and their order, in SQL."""
-
-    lists: list[str]  # a condition for every status; there is an index for each condition
-    key: str  # the column or value that is the key of a Cursor
-    newest_first: str
-    follows: str  # the condition that a post follows the cursor
-    is_by_time: bool
-
-
 @cache
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Compiled:
     """Return the query for a page. The parameters are limit, key, id, after, max_read, and those for the words."""
-    lists = [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]
-    if sort in ("published_at", "updated_at"):  # The owner's page sorts results by updated_at.
+    statuses = [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]  # each has an index
+    slots = {"has_status": " OR ".join(statuses), "first_read": str(FIRST_READ)} | _postgresql_slots(part, by_tag)
+    if is_by_time := sort in ("published_at", "updated_at"):  # The owner's page sorts results by updated_at.
         # The conditions on the time alone let PostgreSQL use its index.
         follows = f"({sort}, id) < (:key, :id) AND {sort} >= :after AND {sort} <= :key"
-        order = Order(lists, sort, f"{sort} DESC, id DESC", follows, True)
+        slots |= {"key": sort, "order": f"{sort} DESC, id DESC", "follows": follows}
     else:
-        order = Order(lists, f"'{part}'", "id DESC", "id < :id", False)
-    rows = Select([SQL(f"({_postgresql_query(order, part, by_tag)}) AS matches")], [SQL("*")])
-    return Compiled(sqlite=_sqlite_query(order), postgresql=bounded(rows, "key"))
+        slots |= {"key": f"'{part}'", "order": "id DESC", "follows": "id < :id"}
+    slots["first"] = " UNION ALL ".join(FIRST.format(status=condition, **slots) for condition in statuses)
+    sqlite = SQLITE_BY_TIME if is_by_time else SQLITE_BY_ID
+    rows = Select([SQL(f"({POSTGRESQL.format(**slots)}) AS matches")], [SQL("*")])
+    return Compiled(sqlite=sqlite.format(**slots), postgresql=bounded(rows, "key"))
+
+
+# The first posts of a list with one status, whether or not they match. `follows` says that a post follows the cursor.
+FIRST = """
+    SELECT * FROM (
+        SELECT id, {key} FROM post WHERE {status} AND {follows} ORDER BY {order} LIMIT {first_read}
+    ) AS listed
+"""
 
 
 # In SQLite
@@ -138,45 +138,40 @@ def _sqlite_words(query: ListQuery, part: str) -> dict[str, Any]:
     }
 
 
-# Checks a single post. MATCH cannot be used here, because it would read on until the next match.
-HAS_ALL = """NOT EXISTS (
-    SELECT 1 FROM json_each(:texts) AS phrase WHERE NOT instr(' ' || title || ' ' || text || ' ', phrase.value)
-)"""
-MATCHES = "SELECT rowid AS id FROM search WHERE search MATCH :match"
-MATCHES_BEFORE = f"{MATCHES} AND rowid < :id ORDER BY rowid DESC LIMIT"
-SELECT_AFTER_QUICK_READ = Compiled(f"{MATCHES_BEFORE} 1 OFFSET :max_read")
-
-
-def _sqlite_query(order: Order) -> str:
-    """Return the query for the first matches, which finds ids first, because SQLite would sort whole documents."""
-    ids = f"""
-        SELECT id FROM ({MATCHES_BEFORE} :max_read) AS matches CROSS JOIN post USING (id)  -- keeps the order
-        WHERE ({" OR ".join(order.lists)}) LIMIT :limit
-    """
-    return f"""
-    SELECT id, CAST(document AS BLOB), {order.key} FROM post
-    WHERE id IN ({_sqlite_by_time(order) if order.is_by_time else ids})
-    ORDER BY {order.newest_first} LIMIT :limit
-    """
-
-
-def _sqlite_by_time(order: Order) -> str:
-    """Return the query for the ids of the first matching posts in a list sorted by time.
-
-    SQLite's index returns matches in order of creation. The query therefore checks the first posts of the list, and
-    reads all matches only if too few of those posts match.
-    """
-    return f"""
-        WITH first AS MATERIALIZED ({_first_posts(order)}),
+SELECT_AFTER_QUICK_READ = Compiled("""
+    SELECT rowid FROM search WHERE search MATCH :match AND rowid < :id ORDER BY rowid DESC LIMIT 1 OFFSET :max_read
+""")
+# Finds ids first, because SQLite would sort whole documents.
+SQLITE_BY_ID = """
+    SELECT id, CAST(document AS BLOB), {key} FROM post WHERE id IN (
+        SELECT id FROM (
+            SELECT rowid AS id FROM search WHERE search MATCH :match AND rowid < :id ORDER BY rowid DESC LIMIT :max_read
+        ) AS matches CROSS JOIN post USING (id)  -- keeps the order
+        WHERE ({has_status}) LIMIT :limit
+    ) ORDER BY {order} LIMIT :limit
+"""
+# SQLite's index returns matches in order of creation. The query therefore checks the first posts of the list, and reads
+# all matches only if too few of those posts match. To check a post, it cannot use MATCH, which would read on until the
+# next match.
+SQLITE_BY_TIME = """
+    SELECT id, CAST(document AS BLOB), {key} FROM post WHERE id IN (
+        WITH first AS MATERIALIZED (SELECT id FROM ({first}) AS post ORDER BY {order} LIMIT {first_read}),
         among_first AS MATERIALIZED (
-            SELECT id FROM first WHERE EXISTS (SELECT 1 FROM search WHERE rowid = id AND {HAS_ALL}) LIMIT :limit
+            SELECT id FROM first WHERE EXISTS (
+                SELECT 1 FROM search WHERE rowid = id AND NOT EXISTS (
+                    SELECT 1 FROM json_each(:texts) AS phrase
+                    WHERE NOT instr(' ' || title || ' ' || text || ' ', phrase.value)
+                )
+            ) LIMIT :limit
         )
-        SELECT id FROM among_first {UNION} SELECT id FROM (
+        SELECT id FROM among_first UNION ALL SELECT id FROM (
             SELECT id FROM (SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit)
-            CROSS JOIN ({MATCHES}) CROSS JOIN post USING (id)  -- reads the words first
-            WHERE ({" OR ".join(order.lists)}) AND {order.follows} ORDER BY {order.newest_first} LIMIT :limit
+            CROSS JOIN (SELECT rowid AS id FROM search WHERE search MATCH :match)
+            CROSS JOIN post USING (id)  -- reads the words first
+            WHERE ({has_status}) AND {follows} ORDER BY {order} LIMIT :limit
         )
-    """
+    ) ORDER BY {order} LIMIT :limit
+"""
 
 
 # In PostgreSQL
@@ -196,49 +191,35 @@ def _postgresql_words(query: ListQuery) -> dict[str, Any]:
     }
 
 
-LEXEMES = "array_to_tsvector(string_to_array({}, ' '))"  # the indexed expression
-
-
-def _postgresql_query(order: Order, part: str, by_tag: bool) -> str:
-    """Return the query for the first matching posts.
-
-    PostgreSQL's index returns all matches, unsorted, which for a common word may be half of all posts. The query
-    therefore checks the first posts of the list, and reads the index only if too few of those posts match.
-    """
-    has_texts, has_lexemes = _conditions(part, by_tag)
-    return f"""
-    WITH first AS ({_first_posts(order)}),
-    among_first AS (SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts})
-    SELECT id, document, {order.key} AS key FROM post
-    WHERE (({" OR ".join(order.lists)}) AND {order.follows}) IS TRUE  -- no index has this, so the ids find the posts
+# PostgreSQL's index returns all matches, unsorted, and a common word may match half of all posts. The query therefore
+# checks the first posts of the list, and reads the index, which ignores the order of words, only if too few of those
+# posts match. No index has a condition that ends with IS TRUE, so the posts are found by their ids.
+POSTGRESQL = """
+    WITH first AS (SELECT id FROM ({first}) AS post ORDER BY {order} LIMIT {first_read}),
+    among_first AS (
+        SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first))
+        AND {column} LIKE ALL (:texts::text[]) {has_tag} {not_in_title}
+    )
+    SELECT id, document, {key} AS key FROM post WHERE (({has_status}) AND {follows}) IS TRUE
     AND id = ANY (ARRAY(
-        SELECT post_id FROM among_first {UNION}
-        SELECT post_id FROM search WHERE {has_lexemes}
-        AND (SELECT count(*) FROM among_first) < :limit AND (SELECT count(*) FROM first) = {FIRST_READ}
-    )) ORDER BY {order.newest_first} LIMIT :limit
-    """
+        SELECT post_id FROM among_first UNION ALL
+        SELECT post_id FROM search WHERE array_to_tsvector(string_to_array({indexed}, ' ')) @@ :lexemes::tsquery
+        AND {column} LIKE ALL (:phrases::text[]) {has_indexed_tag} {not_in_title}
+        AND (SELECT count(*) FROM among_first) < :limit AND (SELECT count(*) FROM first) = {first_read}
+    )) ORDER BY {order} LIMIT :limit
+"""
 
 
-def _first_posts(order: Order) -> str:
-    """Return the query for the first posts of the list, whether or not they match."""
-    first = f"ORDER BY {order.newest_first} LIMIT {FIRST_READ}"
-    posts = [
-        f"SELECT * FROM (SELECT id, {order.key} FROM post WHERE {condition} AND {order.follows} {first}) AS listed"
-        for condition in order.lists
-    ]
-    return f"SELECT id FROM ({UNION.join(posts)}) AS post {first}"
-
-
-def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
-    """Return two conditions for a match: one reads the text, the other uses the index, which ignores word order."""
-    column, indexed = (TITLE, f"btrim({TITLE})") if part == TITLE else (TEXT, "words")
-    has_texts = f"{column} LIKE ALL (:texts::text[])"
-    has_lexemes = f"{LEXEMES.format(indexed)} @@ :lexemes::tsquery AND {column} LIKE ALL (:phrases::text[])"
-    if by_tag:
-        has_texts += " AND strpos(text, :tag) > 0"
-        has_lexemes += f" AND {LEXEMES.format('words')} @@ :tag_lexeme::tsquery"
-    not_in_title = f" AND NOT {TITLE} LIKE ALL (:texts::text[])" if part == TEXT else ""
-    return has_texts + not_in_title, has_lexemes + not_in_title
+def _postgresql_slots(part: str, by_tag: bool) -> dict[str, str]:
+    """Return what only POSTGRESQL contains: the conditions for a part of a list sorted by relevance, and for a tag."""
+    has_indexed_tag = "AND array_to_tsvector(string_to_array(words, ' ')) @@ :tag_lexeme::tsquery"
+    return {
+        "column": TITLE if part == TITLE else TEXT,
+        "indexed": "btrim(title)" if part == TITLE else "words",  # the indexed expressions
+        "not_in_title": "AND NOT title LIKE ALL (:texts::text[])" if part == TEXT else "",
+        "has_tag": "AND strpos(text, :tag) > 0" if by_tag else "",
+        "has_indexed_tag": has_indexed_tag if by_tag else "",
+    }
 
 
 def _spaced(text: str, is_prefix: bool) -> str:
