@@ -29,16 +29,16 @@ from blogapi.wings.sync.state import STATE, SyncState, synced_folder
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder
 from blogapi.wings.transfer.report import left_out, refused_images, say, settings_of
 
-CHANGES = ("created", "updated", "deleted")  # outcomes that a dry run predicts: it prints "would be" before them
-HAPPENED = (*CHANGES, "renamed", "conflict", "failed")  # outcomes that are printed even with --quiet
+CHANGES = ("created", "updated", "deleted")  # outcomes to which a dry run adds "would be"
+NOTABLE = (*CHANGES, "renamed", "conflict", "failed")  # outcomes that are printed even with --quiet
 Starter = Callable[[Comparison], Push | Pull]
 
 
-def split_up(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    """Refuse --force with a message that lists the options that replaced it."""
+def refuse_force(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Refuse --force, and list the options that have replaced it."""
     if value:
         ways = "push --overwrite, push --recreate, pull --theirs, --delete-all and --move-to URL"
-        raise click.UsageError(f"--force has become several options: {ways}.")
+        raise click.UsageError(f"--force was split into several options: {ways}.")
 
 
 SHARED = (
@@ -50,19 +50,19 @@ SHARED = (
     click.option("--diff", is_flag=True, help="For each conflict, show how the file and the post differ."),
     click.option("--quiet", is_flag=True, help="Print only changes, conflicts and failures."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line."),
-    click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=split_up),
+    click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=refuse_force),
 )
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-DELETE_ALL = click.option("--delete-all", is_flag=True, help="The same as --delete, even if that deletes most of them.")
+DELETE_ALL = click.option("--delete-all", is_flag=True, help="Like --delete, even if that deletes most of them.")
 
 
 def shared(flag: str) -> Callable[[Callable], Callable]:
     """Return a decorator that adds the shared options to a command, and `flag` for the URL of the service."""
-    text = "The address of the service."
-    address = click.option(flag, "address", envvar="BLOGAPI_REMOTE", metavar="URL", show_envvar=True, help=text)
+    text = "The URL of the service."
+    url = click.option(flag, "url", envvar="BLOGAPI_REMOTE", metavar="URL", show_envvar=True, help=text)
 
     def decorate(function: Callable) -> Callable:
-        for option in (address, *reversed(SHARED)):
+        for option in (url, *reversed(SHARED)):
             function = option(function)
         return function
 
@@ -74,11 +74,11 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 @click.option("--delete", is_flag=True, help="Move the posts of deleted files to the trash.")
 @DELETE_ALL
 @click.option("--overwrite", is_flag=True, help="Also send files whose posts have changed on the service.")
-@click.option("--recreate", is_flag=True, help="Create posts again that were deleted on the service.")
+@click.option("--recreate", is_flag=True, help="Recreate posts that were deleted on the service.")
 @click.option("--publish", is_flag=True, help="Publish dated files of unknown programs unless something hides them.")
 @DRY_RUN
 def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
-    """Send the changes in the Markdown files in FOLDER to a service, or only the changes in each FILE.
+    """Send the changes in the Markdown files in FOLDER, or only those in each FILE, to a service.
 
     The key is read from BLOGAPI_KEY. A file whose post has also changed is a conflict: it is reported but not sent, and
     the exit status is 2. After an interruption, repeat the command.
@@ -99,7 +99,7 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
 @click.option("--images", is_flag=True, help="Save images in FOLDER/images, and make the files link to them.")
 @DRY_RUN
 def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
-    """Write the changes in the posts of a service to Markdown files in FOLDER, or only to each FILE.
+    """Write the changes in a service's posts to the Markdown files in FOLDER, or only to each FILE.
 
     The key is read from BLOGAPI_KEY. A file that has also changed is a conflict: it is reported but not written, and
     the exit status is 2. After an interruption, repeat the command.
@@ -128,7 +128,7 @@ class Output:
     def result(self, result: Result) -> None:
         """Print the outcome for a file or a post."""
         outcome, name, reason = result
-        if outcome == "unchanged" or (self.quiet and outcome not in HAPPENED):
+        if outcome == "unchanged" or (self.quiet and outcome not in NOTABLE):
             return
         outcome = self.would_be * (outcome in CHANGES) + outcome
         if self.as_json:
@@ -152,7 +152,7 @@ class Output:
 
     def summary(self, counts: Counter[str]) -> None:
         """Print the counts. With --quiet, print them only if there was a change, a conflict or a failure."""
-        if self.quiet and not any(counts[what] for what in HAPPENED):
+        if self.quiet and not any(counts[what] for what in NOTABLE):
             return
         self.line(json.dumps({"counts": counts}) if self.as_json else self.would_be + counted(counts))
 
@@ -160,27 +160,27 @@ class Output:
 def run(
     *starters: Starter,
     paths: tuple[Path, ...],
-    address: str | None,
+    url: str | None,
     move_to: str | None,
     deletes: bool = False,
     creates: bool = False,  # whether to create a missing folder
     **options: Any,
 ) -> None:
-    """Push or pull, or, for `status`, predict what each would do.
+    """Push or pull or, for `status`, predict what each would do.
 
     The exit status is 2 if there is a conflict, or else 1 if a file failed.
     """
     if move_to and deletes:
         raise click.UsageError("--move-to and --delete cannot be combined: check the results of --move-to first.")
-    if not (address := move_to or address):
-        raise click.UsageError("Set BLOGAPI_REMOTE to the address of the service.")
+    if not (url := move_to or url):
+        raise click.UsageError("Set BLOGAPI_REMOTE to the URL of the service.")
     folder, names = folder_and_names(paths)
     output = Output(options.pop("as_json"), options.pop("quiet"), options.pop("diff"), "would be " * options["dry_run"])
     options |= {"only": names, "moves": bool(move_to)}
     with ExitStack() as stack:
         try:
-            remote = Remote(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
-            if creates and not folder.exists() and remote.scope:  # `scope` makes sure that the key is valid.
+            remote = Remote(url.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
+            if creates and not folder.exists() and remote.scope:  # Fetching `scope` makes sure that the key is valid.
                 folder = Path(stack.enter_context(TemporaryDirectory())) if options["dry_run"] else folder
                 folder.mkdir(parents=True, exist_ok=True)
             counts = print_results(starters, opened(stack, folder, remote, **options), output)
@@ -219,7 +219,7 @@ def opened(
     dry_run: bool,
     **options: Any,
 ) -> Comparison:
-    """Open and lock a folder and its state until `stack` is closed, and list the posts; return the Comparison."""
+    """Open and lock a folder and its state until `stack` is closed. Compare them with the posts of the service."""
     folder = stack.enter_context(closing(Folder(path)))
     try:
         folder.lock()
@@ -228,10 +228,10 @@ def opened(
     place = stack.enter_context(closing(Folder(state.absolute().parent))) if state else folder
     known = stack.enter_context(closing(SyncState(place, state.name if state else STATE, dry_run)))
     zone = zone_of(known)
-    refuse_other_folders(path, known, remote.address, moves)
+    refuse_other_folders(path, known, remote.url, moves)
     posts = list_posts(remote, known, moves)
     options |= {"zone": zone, "with_git": not no_gitignore}
-    return Comparison(WorkingFolder(folder, known, remote.address, remote.now, **options), remote, posts, str(zone))
+    return Comparison(WorkingFolder(folder, known, remote.url, remote.now, **options), remote, posts, str(zone))
 
 
 def zone_of(state: SyncState) -> tzinfo:
@@ -249,10 +249,7 @@ def zone_of(state: SyncState) -> tzinfo:
 
 
 def print_results(starters: Iterable[Starter], comparison: Comparison, output: Output) -> Counter[str]:
-    """Run the pushes and pulls that `starters` begin. Print their results, the skipped files and the counts.
-
-    Return the counts.
-    """
+    """Run a push, a pull or both. Print the results, the skipped files and the counts, and return the counts."""
     counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
     syncs, sources = [start(comparison) for start in starters], comparison.working.sources
     try:
@@ -271,7 +268,7 @@ def print_results(starters: Iterable[Starter], comparison: Comparison, output: O
 
 
 def unique(results: Iterable[Result]) -> Iterator[Result]:
-    """Yield only the first result for each file, because push and pull both report the same conflicts in `status`."""
+    """Yield only the first result for each file, because in `status`, push and pull report the same conflicts."""
     names = set()
     for result in results:
         if result.outcome == "renamed":

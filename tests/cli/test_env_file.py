@@ -191,7 +191,7 @@ def test_a_revoked_key_is_said_to_be_gone_from_a_database(run, key_in_current_fo
 def test_push_takes_its_address_from_the_file(run, tmp_path):
     (tmp_path / "posts").mkdir()
     (tmp_path / ".env").write_text("BLOGAPI_REMOTE=http://127.0.0.1:1\nBLOGAPI_KEY=blog_secret\n")
-    assert run("push", "posts")[2][0].startswith("http://127.0.0.1:1 does not answer: ")
+    assert run("push", "posts")[2][0].startswith("http://127.0.0.1:1 does not respond: ")
 
 
 def test_the_example_is_valid(run, tmp_path):

@@ -228,7 +228,7 @@ def test_a_conflict_is_resolved_by_overwriting_or_by_setting_the_file_aside(run,
     assert run("pull", folder, "--theirs")[1][0] == "updated a.md: yours is a.mine.md"
     assert contents(folder)["a.mine.md"] == b"# A\n\nWords, here.\n"
     assert contents(folder)["a.md"] == b"# A\n\nWords, there.\n"
-    left_out = f"Left out: 1 file that a pull kept aside ({folder}/a.mine.md)."
+    left_out = f"Left out: 1 file that a pull set aside ({folder}/a.mine.md)."
     assert run("push", folder)[1] == [left_out, counts(unchanged=3)]
     (folder / "b.md").unlink()  # by mistake
     assert run("pull", folder, "--theirs")[1][0] == "created b.md"

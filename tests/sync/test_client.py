@@ -77,7 +77,7 @@ def test_an_answer_that_never_ends_is_given_up_at_the_deadline_although_bytes_ar
     }.items():
         with service(beginning, repeated, pause) as address:
             begun = time.monotonic()
-            assert refused(address, seconds=0.3) == "takes too long to answer", name
+            assert refused(address, seconds=0.3) == "takes too long to respond", name
             assert time.monotonic() - begun < 10, name
 
 
@@ -110,7 +110,7 @@ def test_waits_at_the_rate_limit_grow_from_a_second_and_end_after_an_hour():
 def test_waits_after_failures_grow_and_end():
     waits = []
     with service(response(b"{}", b"Retry-After: 0", status=b"503 Service Unavailable")) as address:
-        assert refused(address, waits) == "answers 503"
+        assert refused(address, waits) == "returned status 503"
     assert waits == [2**number for number in range(MAX_ATTEMPTS - 1)]
 
 

@@ -102,11 +102,11 @@ def test_another_checkout_is_left_out_and_a_submodule_is_not(run, folder, there)
 
 def test_a_synced_folder_is_no_part_of_one_above_it_and_none_below_it_can_be_synced(run, synced, there):
     here = synced(a="# A\n")
-    left_out = f"Left out: 1 file of another folder that is kept in sync ({here}/a.md)."
+    left_out = f"Left out: 1 file of another synced folder ({here}/a.md)."
     assert run("push", here.parent)[1][-2:] == [left_out, counts()]
     (here.parent / ".blogapi.json").unlink()
     write_files(here / "sub", {"b.md": "# B\n"})
-    refused = f"{here}/sub is part of {here}, which is kept in sync: give {here} instead"
+    refused = f"{here}/sub is part of {here}, which is already synced: give {here} instead"
     assert run("push", here / "sub") == (1, [refused])
     assert there().keys() == {"a"}
 

@@ -11,7 +11,7 @@ from tests.sync.conftest import CHANGED_THERE, GONE_THERE, contents, counts, rea
 def test_another_address_or_another_database_is_refused(run, synced, command, blog):
     here = synced(a="# A\n")
     address, other = f"http://127.0.0.1:{blog.port}", f"http://localhost:{blog.port}"
-    refused = f"{here} belongs to {address}: --move-to {other} connects it with that address"
+    refused = f"{here} belongs to {address}: --move-to {other} connects it to that URL"
     assert run(command, here, to=other) == (1, [refused])
     assert run(command, here, "--move-to", other) == (0, [counts(unchanged=1)])
     state = (here / ".blogapi.json").read_text().replace('"created_at": "20', '"created_at": "19')

@@ -89,7 +89,7 @@ def test_the_address_and_the_key_are_checked_before_anything_else(run, folder, b
     assert run("push", here, to="blog.example.org")[1][0].startswith("'blog.example.org' must be the URL")
     other = f"http://127.0.0.1:{blog.port}/v2"
     assert run("push", here, to=other)[1] == [f"{other} is not the URL of blogapi 1.2 or newer"]
-    assert run("push", here, to="http://127.0.0.1:1")[1][0].startswith("http://127.0.0.1:1 does not answer")
+    assert run("push", here, to="http://127.0.0.1:1")[1][0].startswith("http://127.0.0.1:1 does not respond")
     assert not (here / ".blogapi.json").exists()
     for options in ({"key": "blog_" + "x" * 43}, {"to": other}, {"to": "http://127.0.0.1:1"}):
         assert (run("pull", here.parent / "new" / "folder", **options)[0], (here.parent / "new").exists()) == (1, False)
@@ -194,12 +194,12 @@ def test_an_unencrypted_address_causes_a_warning(run, folder):
     address = "http://blog.invalid"
     lines = run("push", folder(a="# A\n"), to=address)[1]
     assert lines[0] == f"{address} is not encrypted: others on the network can read the key"
-    assert lines[1].startswith(f"{address} does not answer: ")
+    assert lines[1].startswith(f"{address} does not respond: ")
 
 
 def test_redirects_are_not_followed(run, hostile, folder):
     address = hostile("/v1/posts", 301, Location="http://127.0.0.1:1/")
-    said = f"{address} redirects to http://127.0.0.1:1/: use that address"
+    said = f"{address} redirects to http://127.0.0.1:1/: use that URL"
     assert run("push", folder(a="# A\n"), to=address) == (1, [said])
 
 

@@ -1,4 +1,4 @@
-"""A client for a service. It retries requests, and limits and validates responses."""
+"""A client for a service, which retries requests, and which limits and validates responses."""
 
 import hashlib
 import json
@@ -34,9 +34,9 @@ OF_ONE_POST = (400, 403, 412, 413, 415)  # statuses that concern one post; other
 HEADER_NUMBER = re.compile("[0-9]{1,9}")
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # maximum number of posts or images on a page, and in a list
 MAX_JSON_VALUES, MAX_JSON_DEPTH = 600 * MAX_PAGE, 32  # `params` alone can have 500 values per post
-FEW_ON_PAGE = 100  # count a page as at least this many items, so that a list of tiny pages also reaches its limit
+FEW_ON_PAGE = 100  # count a page as at least this many items, so that a list of tiny pages cannot go on forever
 MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # how many revisions of a post to read, and how many a service keeps
-FEW = 20  # fetch at most this many posts one by one; to fetch more, list all posts
+FEW = 20  # fetch up to this many posts one by one; for more, list all posts
 NEXT_LINK = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 ANY_URL = re.compile("[!-~]{1,400}")
 ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
@@ -68,12 +68,12 @@ class ApiResponse(NamedTuple):
 
 
 def fingerprint(post: Post) -> str:
-    """Return a digest of a post's fields that ignores line endings and image hosts. Scheduled counts as published."""
+    """Return a digest of a post's fields. It ignores line endings and image hosts. Scheduled counts as published."""
     fields = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
     fields["content"] = fields["content"].replace("\r\n", "\n")
     fields["status"] = "published" if fields["status"] == "scheduled" else fields["status"]
     data = json.dumps(fields, sort_keys=True).encode()
-    if b"/images/" in data:  # A faster check than the pattern.
+    if b"/images/" in data:  # This check is faster than the pattern.
         data = IMAGE_URL.sub(rb"images/\1", data)
     return hashlib.sha256(data).hexdigest()[:32]
 
@@ -85,16 +85,16 @@ def images_in(fields: Mapping[str, Any]) -> set[tuple[str, str]]:
     return {(match[0].decode().rpartition(f"/{IMAGE_FOLDER}/")[0], match[1].decode()) for match in matches}
 
 
-def json_in(answer: ApiResponse) -> Any:
+def json_in(response: ApiResponse) -> Any:
     """Return the JSON in a response. Raises ValueError."""
-    check_json(answer.data, MAX_JSON_VALUES, MAX_JSON_DEPTH)
-    return json.loads(answer.data)
+    check_json(response.data, MAX_JSON_VALUES, MAX_JSON_DEPTH)
+    return json.loads(response.data)
 
 
-def date_of(answer: ApiResponse) -> float:
+def date_of(response: ApiResponse) -> float:
     """Return the Unix time in the Date header, or 0."""
     with suppress(ValueError, OverflowError):
-        date = parsedate_to_datetime(answer.headers.get("Date", ""))
+        date = parsedate_to_datetime(response.headers.get("Date", ""))
         return date.replace(tzinfo=date.tzinfo or UTC).timestamp() if 1970 < date.year < 9999 else 0
     return 0
 
@@ -105,14 +105,14 @@ class Remote:
     A retried request may arrive twice. Methods raise RemoteError, or NotSynced if only one post is affected.
     """
 
-    def __init__(self, address: str, key: str, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep):
-        if not BASE_URL.fullmatch(address):
-            raise RemoteError(f"{address[:80]!r} must be the URL of a service, such as https://blog.example.org")
+    def __init__(self, url: str, key: str, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep):
+        if not BASE_URL.fullmatch(url):
+            raise RemoteError(f"{url[:80]!r} must be the URL of a service, such as https://blog.example.org")
         if not re.fullmatch("[!-~]+", key):
             raise RemoteError("BLOGAPI_KEY must be a key of the service, such as blog_…")
-        if address.startswith("http:") and not is_loopback(address):
-            say(f"{address} is not encrypted: others on the network can read the key")
-        self.address, self.say, self.sleep = address, say, sleep
+        if url.startswith("http:") and not is_loopback(url):
+            say(f"{url} is not encrypted: others on the network can read the key")
+        self.url, self.say, self.sleep = url, say, sleep
         self.now = 0.0  # Unix time by the service's clock; 0 before its first response
         self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "blogapi", "Accept-Encoding": "identity"}
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=10, read=30), retries=False)
@@ -134,14 +134,14 @@ class Remote:
         failures = tries = waited = asked = 0
         while True:
             try:
-                answer = self._attempt(method, path, body, named, max_bytes)
-                if answer.status < 300 or answer.status in also:
-                    return answer
-                reason, after = self._reason(answer), answer.headers.get("Retry-After", "")
+                response = self._attempt(method, path, body, named, max_bytes)
+                if response.status < 300 or response.status in also:
+                    return response
+                reason, after = self._reason(response), response.headers.get("Retry-After", "")
                 asked = int(after) if HEADER_NUMBER.fullmatch(after) else 0
-                failures += answer.status != 429
+                failures += response.status != 429
             except HTTPError as error:
-                reason, asked, failures = self._no_answer(error), 0, failures + 1
+                reason, asked, failures = self._why_no_response(error), 0, failures + 1
             wait = min(max(asked, 2**tries), MAX_WAIT - waited)
             if failures == MAX_ATTEMPTS or not wait:
                 raise RemoteError(reason)
@@ -152,49 +152,49 @@ class Remote:
     def _attempt(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], max_bytes: int
     ) -> ApiResponse:
-        with deadline(MAX_SECONDS, RemoteError(f"{self.address} takes too long to answer")):
-            response = self._pool.request(
-                method, f"{self.address}{path}", body=body, headers=headers, redirect=False, preload_content=False
+        with deadline(MAX_SECONDS, RemoteError(f"{self.url} takes too long to respond")):
+            received = self._pool.request(
+                method, f"{self.url}{path}", body=body, headers=headers, redirect=False, preload_content=False
             )
-            with response:  # If a response is read to its end, the connection can be reused.
-                data = response.read(max_bytes + 1, decode_content=False)
+            with received:  # If a response is read to its end, the connection can be reused.
+                data = received.read(max_bytes + 1, decode_content=False)
                 if len(data) > max_bytes:
-                    raise RemoteError(f"a response from {self.address} is too large")
-                response.drain_conn()
-        answer = ApiResponse(response.status, response.headers, data)
-        self.now = date_of(answer) or time.time()
-        return answer
+                    raise RemoteError(f"a response from {self.url} is too large")
+                received.drain_conn()
+        response = ApiResponse(received.status, received.headers, data)
+        self.now = date_of(response) or time.time()
+        return response
 
-    def _no_answer(self, error: HTTPError) -> str:
-        """Return why there was no response. Raises RemoteError if a retry is pointless."""
-        reason = f"{self.address} does not answer: {error}"[:MAX_REASON]
+    def _why_no_response(self, error: HTTPError) -> str:
+        """Return why there was no response. Raises RemoteError if a retry would be pointless."""
+        reason = f"{self.url} does not respond: {error}"[:MAX_REASON]
         if not self.now or isinstance(error, SSLError):  # an untrusted certificate, for example
             raise RemoteError(reason) from None
         return reason
 
-    def _reason(self, answer: ApiResponse) -> str:
-        """Return an error's message. Raises NotSynced or RemoteError if a retry is pointless."""
+    def _reason(self, response: ApiResponse) -> str:
+        """Return the message of an error response. Raises NotSynced or RemoteError if a retry would be pointless."""
         try:
-            reason = str(json_in(answer)["message"])[:MAX_REASON]
+            reason = str(json_in(response)["message"])[:MAX_REASON]
         except (ValueError, KeyError, TypeError):
-            reason = f"{self.address} answers {answer.status}"
-        if answer.status == 429:
+            reason = f"{self.url} returned status {response.status}"
+        if response.status == 429:
             return "the rate limit is reached"
-        if answer.status in OF_ONE_POST:
+        if response.status in OF_ONE_POST:
             raise NotSynced(reason)
-        if answer.status < 400:
-            target = answer.headers.get("Location", "")[:200].partition("/v1/")[0]
-            raise RemoteError(f"{self.address} redirects to {target}: use that address")
-        if answer.status < 500:
+        if response.status < 400:
+            target = response.headers.get("Location", "")[:200].partition("/v1/")[0]
+            raise RemoteError(f"{self.url} redirects to {target}: use that URL")
+        if response.status < 500:
             raise RemoteError(reason)
         return reason
 
-    def _parsed(self, answer: ApiResponse, read: Callable[[Any], Any]) -> Any:
+    def _parsed(self, response: ApiResponse, read: Callable[[Any], Any]) -> Any:
         """Parse the JSON in a response, and convert it with `read`. Raises RemoteError."""
         try:
-            return read(json_in(answer))
+            return read(json_in(response))
         except (ValueError, KeyError, TypeError, OverflowError):
-            raise RemoteError(f"{self.address} is not the URL of blogapi 1.2 or newer") from None
+            raise RemoteError(f"{self.url} is not the URL of blogapi 1.2 or newer") from None
 
     # Resources of the service
 
@@ -206,11 +206,11 @@ class Remote:
     def _pages(self, path: str, options: str = "") -> Iterator[Any]:
         count, query = 0, f"limit={MAX_PAGE}{options}"
         while query:
-            answer = self._send("GET", f"{path}?{query}", also=(404,))
-            page = self._parsed(answer, list.copy)  # fails unless it is a list
-            count, following = count + max(len(page), FEW_ON_PAGE), NEXT_LINK.search(answer.headers.get("Link", ""))
+            response = self._send("GET", f"{path}?{query}", also=(404,))
+            page = self._parsed(response, list.copy)  # fails unless it is a list
+            count, following = count + max(len(page), FEW_ON_PAGE), NEXT_LINK.search(response.headers.get("Link", ""))
             if len(page) > MAX_PAGE or (following and count > MAX_POSTS):
-                raise RemoteError(f"the list at {self.address}{path} never ends")
+                raise RemoteError(f"the list at {self.url}{path} never ends")
             yield from page
             query = following[1] if following else ""
 
@@ -227,25 +227,25 @@ class Remote:
 
     def post(self, where: str) -> Post | None:
         """Return a post by its id or `by-slug/…`, or None if it does not exist."""
-        answer = self._send("GET", f"/v1/posts/{where}", also=(404,))
-        return None if answer.status == 404 else self._post_in(answer)
+        response = self._send("GET", f"/v1/posts/{where}", also=(404,))
+        return None if response.status == 404 else self._post_in(response)
 
     def write(self, method: str, where: str, fields: Post, **condition: str) -> Post | None:
-        """PUT or PATCH a post; return it, or None if the condition does not hold."""
-        answer = self._send(method, f"/v1/posts/{where}", fields, (404, 412), MAX_JSON_BYTES, **condition)
-        return None if answer.status in (404, 412) else self._post_in(answer)
+        """PUT or PATCH a post. Return it, or None if the condition does not hold."""
+        response = self._send(method, f"/v1/posts/{where}", fields, (404, 412), MAX_JSON_BYTES, **condition)
+        return None if response.status in (404, 412) else self._post_in(response)
 
     def delete(self, post_id: str, etag: str) -> bool:
-        """Move a post to the trash; return False if its ETag has changed."""
+        """Move a post to the trash. Return False if its ETag has changed."""
         return self._send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
 
     def _revisions(self, post_id: str) -> list[Revision] | None:
         """Return the earlier versions in a post's history, newest first, or None if the key may not see them."""
-        answer = self._send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
-        if answer.status >= 400:
+        response = self._send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
+        if response.status >= 400:
             return None
         return self._parsed(
-            answer,
+            response,
             lambda rows: [
                 (str(int(row["revision"])), str(row["post"]["updated_at"]), str(row["replaced_at"]))
                 for row in rows[:MAX_READ_REVISIONS]
@@ -254,12 +254,12 @@ class Remote:
 
     def trashed(self, post_id: str) -> Post | None:
         """Return a post in the trash, or None if it is not there or the key may not see it."""
-        answer = self._send("GET", f"/v1/trash/{post_id}", also=(403, 404))
-        return None if answer.status >= 400 else self._post_in(answer)
+        response = self._send("GET", f"/v1/trash/{post_id}", also=(403, 404))
+        return None if response.status >= 400 else self._post_in(response)
 
-    def _post_in(self, answer: ApiResponse) -> Post:
-        etag = answer.headers.get("ETag", "")
-        return self._whole(self._parsed(answer, dict), etag if ETAG.fullmatch(etag) else "")
+    def _post_in(self, response: ApiResponse) -> Post:
+        etag = response.headers.get("ETag", "")
+        return self._whole(self._parsed(response, dict), etag if ETAG.fullmatch(etag) else "")
 
     def _whole(self, post: Any, etag: str = "") -> Post:
         post = self._checked(post)
@@ -268,24 +268,24 @@ class Remote:
 
     def _checked(self, post: Any, schema: PostSchema = SCHEMA) -> Post:
         try:
-            return schema.load(dict(post), unknown=EXCLUDE)  # A newer version may have more fields.
+            return schema.load(dict(post), unknown=EXCLUDE)  # A newer service may send more fields.
         except (ValidationError, TypeError, ValueError) as error:
-            raise RemoteError(f"{self.address} sent an invalid post: {error}"[:MAX_REASON]) from None
+            raise RemoteError(f"{self.url} sent an invalid post: {error}"[:MAX_REASON]) from None
 
     def images(self) -> dict[str, str]:
         """Return a dict that maps image ids to URLs."""
         return dict(map(self._image, self._pages("/v1/images")))
 
     def image(self, path: str) -> bytes | None:
-        answer = self._send("GET", path, also=(404,), max_bytes=MAX_IMAGE_BYTES)
-        return None if answer.status == 404 else answer.data
+        response = self._send("GET", path, also=(404,), max_bytes=MAX_IMAGE_BYTES)
+        return None if response.status == 404 else response.data
 
     def upload(self, name: str, kind: str, data: bytes) -> str:
-        answer = self._send("POST", f"/v1/images?{urlencode({'name': name})}", data, Content_Type=kind)
-        return self._image(self._parsed(answer, dict))[1]
+        response = self._send("POST", f"/v1/images?{urlencode({'name': name})}", data, Content_Type=kind)
+        return self._image(self._parsed(response, dict))[1]
 
     def _image(self, image: Any) -> tuple[str, str]:
         with suppress(TypeError, KeyError):
             if re.fullmatch(IMAGE_ID, image["id"]) and ANY_URL.fullmatch(image["url"]):
                 return image["id"], image["url"]
-        raise RemoteError(f"{self.address} sent an invalid image")
+        raise RemoteError(f"{self.url} sent an invalid image")

@@ -1,4 +1,4 @@
-"""Decide how to sync each file with its post, using one table for push and pull."""
+"""Decide how to sync each file with its post. Push and pull share one decision table."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ MAX_GONE = 5  # refuse to delete if more than this many files or posts, and more
 
 
 class Side(Enum):
-    """How a file or a post compares with its record. Without a record, a missing side is SAME; any other is CHANGED."""
+    """How a file or a post compares with its record. Without a record, it is CHANGED if it exists, or else SAME."""
 
     ABSENT = auto()
     SAME = auto()
@@ -30,7 +30,7 @@ class Side(Enum):
 
 
 class Action(Enum):
-    """The only safe step for a file and its post. Some steps are taken only by a push, others only by a pull."""
+    """The only safe step for a file and its post. Only a push takes some of the steps, and only a pull others."""
 
     NOTHING = auto()
     RECORD = auto()  # both sides have the same content
@@ -58,7 +58,7 @@ HINTS = {  # the outcome and a hint for each action that is left to the other co
 WAYS_OUT = "push --overwrite keeps the file, pull --theirs the post"
 BACK = "its post went back to an earlier version, as if a backup had been restored"
 REASONS = {
-    (ABSENT, CHANGED): "it is gone here, but has changed there: pull --theirs restores the file",
+    (ABSENT, CHANGED): "it is gone here, but its post has changed: pull --theirs restores the file",
     (ABSENT, REWOUND): f"it is gone here, and {BACK}: pull --theirs restores the file",
     (CHANGED, ABSENT): "it has changed here, but its post is gone: push --recreate creates it again",
     (CHANGED, CHANGED): f"it has changed on both sides: {WAYS_OUT}",
@@ -72,7 +72,8 @@ LOST = (
 def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = False) -> Action:
     """Return what to do with a file and its post.
 
-    `alike`: both sides have the same content. `lacks`: the file matches only because it omits the field that changed.
+    `alike` is whether both sides have the same content. `lacks` is whether they do so only because the file omits the
+    field that has changed.
     """
     if alike:
         return Action.WRITE if lacks else Action.RECORD
@@ -80,21 +81,24 @@ def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = Fals
 
 
 def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | None) -> str:
-    """Return why a file and its post conflict, and what the user can do; `entry` is their record."""
+    """Return why a file and its post conflict, and what the user can do about it. `entry` is their record."""
     if post and not entry:
         return f"the post {post['slug']} differs from the file: {WAYS_OUT}"
     return REASONS.get((local, remote)) or (f"{BACK}: {WAYS_OUT}" if post else LOST)
 
 
 def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
-    """List the posts. If none of them is recorded, drop all entries if `moves` is true, or else raise RemoteError."""
+    """List the posts. If none of them is recorded, drop all entries if `moves` is true, and otherwise fail.
+
+    Raises RemoteError.
+    """
     posts = {identity(post): post for post in remote.posts()}
     if posts.keys().isdisjoint(map(identity, state.entries.values())):
         if moves:
             state.entries.clear()
         elif state.entries and posts and remote.scope != "published-only":
-            way = f"--move-to {remote.address} compares all files with it"
-            raise RemoteError(f"{remote.address} has none of these posts: {way}")
+            way = f"--move-to {remote.url} compares all files with it"
+            raise RemoteError(f"{remote.url} has none of these posts: {way}")
     return posts
 
 
@@ -114,17 +118,17 @@ class Comparison:
             is_known = working.state.unreadable.get(failure.source) == working.unreadable[failure.source]
             self.results.append(failed(failure, "skipped" if is_known else "failed"))
         self.results += map(failed, assigned.failures)
-        working.state.start(remote.address, zone, working.unreadable, now, bool(renames))
+        working.state.start(remote.url, zone, working.unreadable, now, bool(renames))
         for name, entry in [*self.entries.items()]:
             if entry["sha256"] != working.sha256.get(name) and self.is_same(name, entry):
                 working.record_bytes(name)  # The bytes have changed, but not the content.
 
     def chosen(self, names: Iterable[str]) -> list[str]:
-        """Return the files among these that the user asked to sync."""
+        """Return those of the files that the user has asked to sync."""
         return [name for name in names if not self.working.only or name in self.working.only]
 
     def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None]]:
-        """Yield each file with its post: its entry if that is current, else the fetched post, or None if it is gone."""
+        """Yield each file with its post: the entry if it is current, else the fetched post, if there is one."""
         to_fetch = defaultdict(list)
         for name in names:
             entry, listed = self.entries.get(name), self.post_of.get(name)
@@ -146,7 +150,7 @@ class Comparison:
     # The content of a file
 
     def fields(self, name: str) -> Post:
-        """Return the fields of a file. Omit a slug that only comes from its name, because files may be renamed."""
+        """Return the fields of a file, without a slug that comes only from its name, because files may be renamed."""
         item = self.items[name]
         has_slug = slug_in(item) == item.fields["slug"]
         return {field: value for field, value in item.fields.items() if field != "slug" or has_slug}
@@ -170,7 +174,7 @@ class Comparison:
         return bool(post and name in self.items and self.is_no_op(self.fields(name), post))
 
     def lacking(self, name: str, current: Post) -> set[str]:
-        """Return the fields that a pull adds to the file, because they would be lost without the state."""
+        """Return the fields that a pull adds to the file, because otherwise only the state would contain them."""
         known = self.entries.get(name, current), self.items[name].fields
         names = filter(current.get, ("slug", "status", "published_at"))
         return {field for field in names if all(current[field] != fields.get(field) for fields in known)}
@@ -212,7 +216,10 @@ class Comparison:
         return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""
 
     def leave(self, name: str, current: Post | None, action: Action, why: str) -> Result:
-        """Return the result for a file that this command leaves alone; record a match. Raises Conflict."""
+        """Return the result for a file that this command leaves alone. If it matches its post, record that.
+
+        Raises Conflict.
+        """
         entry = self.entries.get(name)
         if action is Action.CONFLICT:
             raise Conflict(why)
@@ -228,7 +235,10 @@ class Comparison:
 
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
-    """Yield how a file and post differ from the last version, or from each other. Raises RemoteError or NotSynced."""
+    """Compare a file and its post with the last synced version, or with each other. Yield the lines of the diffs.
+
+    Raises RemoteError or NotSynced.
+    """
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
     there, base, here = remote.post(listed["id"]) if listed else None, None, None
     if entry and listed:
@@ -239,7 +249,7 @@ def differences(comparison: Comparison, name: str) -> Iterator[str]:
     for old, new, old_label, new_label in pairs if base else [(there, here, "there", "here")]:
         before, after = (render(post).decode().split("\n") if post else [] for post in (old, new))
         if len(before) + len(after) > MAX_DIFF_LINES:
-            yield f"{name}, {new_label}: it is too long to be compared"
+            yield f"{name}, {new_label}: too long to compare"
         else:
             labels = f"{name}, {old_label}", f"{name}, {new_label}"
             yield from unified_diff(before, after, *labels, lineterm="", n=2)

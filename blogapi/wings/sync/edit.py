@@ -10,7 +10,7 @@ from blogapi.markdown.files import MarkdownFile, block, render
 from blogapi.markdown.front_matter import split
 from blogapi.markdown.programs import NAMES_OF_FIELDS
 
-MAX_DIFF_LINES = 5000  # maximum number of lines in both versions together, because comparing them takes quadratic time
+MAX_DIFF_LINES = 5000  # maximum number of lines in both versions together; a comparison takes quadratic time
 QUOTED_YAML = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+')"""
 # A line of YAML, and the comment at its end. The value is quoted text, a list or a mapping in brackets, or plain.
 COMMENTED = re.compile(
@@ -42,9 +42,10 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 def with_fields(
     data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str]
 ) -> bytes:
-    """Return a file with its front matter edited to match a post. The file now has `fields`; add those in `lacking`.
+    """Return a file with its front matter edited to match a post. `fields` are its current fields.
 
-    Editing is best-effort and may leave the file unchanged, so the caller must check the result.
+    Also add the fields in `lacking`. Editing is best-effort and may leave the file unchanged, so the caller must check
+    the result.
     """
     if not split(data, skip_blank=True)[0]:
         data = b"---\n---\n\n" + data
@@ -52,7 +53,7 @@ def with_fields(
     start = data.index(b"\n") + 1 if marks == b"---" else 0
     if not start or not data.startswith(text.encode(), start):  # There may be white space before the front matter.
         return data
-    changes: dict[str, str] = {}  # the new lines for each name; "" removes it
+    changes: dict[str, str] = {}  # the new lines for each name; "" removes the name
     for field in INPUT_FIELDS:
         old, new = fields.get(field) or None, post.get(field) or None
         is_kept = old == new or (old is None and field in STAYING)
@@ -70,7 +71,7 @@ def with_fields(
 
 
 def _lines(field: str, value: Any, old: str = "") -> str:
-    """Return new lines for a field, or none if it is empty. Keep a list of tags that starts below the line `old`."""
+    """Return new lines for a field, or "" if it is empty. A list of tags below the line `old` stays a list."""
     if field == "tags" and value and OPENED.fullmatch(old):
         return block({field: value})
     return render({field: value, "content": ""}).decode().removeprefix("---\n").removesuffix("---\n\n")
@@ -99,7 +100,7 @@ def _values(lines: Sequence[str], places: Mapping[str, int], values: Mapping[str
 
 
 def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
-    """Return new lines for a name whose current lines `written` have the value `old`. Keep the comments in mappings."""
+    """Return new lines for a name. Its current lines are `written`, with the value `old`. Keep comments in mappings."""
     fresh = block({name: new}) if new not in (None, {}) else ""
     first, *below = [line.removesuffix("\r") for line in written] or [""]
     indent = next(
@@ -139,7 +140,7 @@ def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) 
 
 
 def _with_comments(old: Sequence[str], new: list[str]) -> list[str]:
-    """Return the new lines of a name in the style of the old ones, with the comments on items that remain."""
+    """Return the new lines of a name in the style of the old ones. Keep the comments on the items that remain."""
     if not new:
         return []
     # Keep the spelling of the name.

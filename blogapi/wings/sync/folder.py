@@ -1,4 +1,4 @@
-"""A synced folder: decide which of its files are posts, and make all changes to files."""
+"""A synced folder: decide which of its files are posts, and read, write and remove files."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ CHANGING = "it is changing right now"
 MINE = ".mine.md"  # suffix of a file that a pull set aside
 GIT_FILE, OWN_FILE = ".gitignore", ".blogapiignore"
 MAX_IGNORE_BYTES = 64 * 1024  # maximum size of an ignore file
-# Words for a conflict, and for a copy, in the languages of the programs below
+# The words for "conflict" and "copy" in the languages that the programs below use
 CONFLICT = "[ck]onfli[ckt]|modstrid|конфликт|競合|冲突|衝突|충돌"
 COPY = "copy|copie|copia|cópia|kopie|kopia|kopi|копия|コピー|副本"
 IN_CONFLICT = re.compile(
@@ -37,7 +37,7 @@ IN_CONFLICT = re.compile(
     r"|\.conflict\d*(?=\.|$)"  # rclone, Resilio
     r"|_(?:BASE|LOCAL|REMOTE|BACKUP)_\d+$"  # git mergetool
     r"|[(（][^()]*(?:conflicted copy|case conflict|SFConflict)[^()]*[)）]"  # Dropbox, Nextcloud, Obsidian, Seafile
-    rf"|[(（](?=[^()]*\d{{4}})[^()]*(?:{CONFLICT})[^()]*[)）]",  # the same in other languages, and unison
+    rf"|[(（](?=[^()]*\d{{4}})[^()]*(?:{CONFLICT})[^()]*[)）]",  # the same programs in other languages; unison
     re.IGNORECASE,
 )
 # Copies that browsers and file managers make alongside the original
@@ -46,14 +46,14 @@ COPIED = re.compile(
     rf"| [(（][^()]*(?:{CONFLICT})[^()]*[)）])",
     re.IGNORECASE,
 )
-# Copies that iCloud and OneDrive make. They have the original's title or, without a title, its beginning.
+# Copies that iCloud and OneDrive make. They have the same title as the original or, without a title, begin like it.
 NUMBERED = re.compile(r"(.+?)(?: \d{1,2}|-(?:DESKTOP|LAPTOP)-[A-Z0-9]{7,8})")
 TITLE_LINE = re.compile(rb"^(?:title\b|# ).*", re.MULTILINE)
 BEGINNING = 60  # bytes
 EXAMPLE_SITE = re.compile(r"(?:.*/)?themes/[^/]+/exampleSite/.*")  # example sites in Hugo's themes
 # Lines that git writes around a conflict
 MARKS = re.compile(rb"^(?:<{7} |={7}\r?$|>{7} )", re.MULTILINE)
-SET_ASIDE = re.compile(r"\.(?:\.path|conflict)\d+")  # rclone adds this to the names of both versions in a conflict
+SET_ASIDE = re.compile(r"\.(?:\.path|conflict)\d+")  # In a conflict, rclone adds this to the names of both versions.
 
 
 class Result(NamedTuple):
@@ -71,21 +71,21 @@ class Ignored:
 
     def __init__(self, folder: Folder, with_git: bool, synced: Container[str]):
         self.folder, self.synced = folder, synced
-        self.files = (GIT_FILE, OWN_FILE) if with_git else (OWN_FILE,)  # The last pattern that matches decides.
+        self.files = (GIT_FILE, OWN_FILE) if with_git else (OWN_FILE,)  # The last matching pattern wins.
         self._spec = cache(self._read_spec)
         self._is_ignored = cache(self._find_ignored)
-        self._why_apart = cache(self._find_apart)
+        self._why_separate = cache(self._find_separate)
 
     def why(self, name: str) -> str:
-        """Return the kind of a file that is left out, or "" for any other file."""
+        """Return why a file is left out, as a noun for the report, or "" if it is not."""
         path = PurePosixPath(name)
         if (self.folder.path / name).is_symlink():
             return "link"
         if path.name.endswith(MINE):
-            return "file that a pull kept aside"
+            return "file that a pull set aside"
         if self._is_ignored(name):
             return "file to ignore"
-        return "" if name in self.synced else self._why_apart(str(path.parent)) or self._why_copied(name, path)
+        return "" if name in self.synced else self._why_separate(str(path.parent)) or self._why_copied(name, path)
 
     def _why_copied(self, name: str, path: PurePosixPath) -> str:
         if IN_CONFLICT.search(path.stem):
@@ -98,7 +98,7 @@ class Ignored:
         return "example of a theme" if EXAMPLE_SITE.fullmatch(name) else ""
 
     def _is_alike(self, *names: str) -> bool:
-        """Return whether files have the same title or, if they have no title, begin with the same bytes."""
+        """Return whether files have the same title or, without a title, begin with the same bytes."""
         try:
             texts = [self.folder.read_bytes(name) for name in names]
         except OSError:
@@ -106,15 +106,15 @@ class Ignored:
         titles = [title[0] if (title := TITLE_LINE.search(text)) else text[:BEGINNING] for text in texts]
         return len({*titles}) == 1
 
-    def _find_apart(self, folder: str) -> str:
-        """Describe the files in a folder that is synced or checked out separately; return "" for any other folder."""
+    def _find_separate(self, folder: str) -> str:
+        """Describe the files of a folder that is synced or checked out separately. Return "" for any other folder."""
         if folder == ".":
             return ""
         if self.folder.exists(f"{folder}/{STATE}"):
-            return "file of another folder that is kept in sync"
+            return "file of another synced folder"
         if self._is_checkout(f"{folder}/.git"):
             return "file of another checkout"
-        return self._why_apart(str(PurePosixPath(folder).parent))
+        return self._why_separate(str(PurePosixPath(folder).parent))
 
     def _is_checkout(self, git: str) -> bool:
         """Return whether a folder is a clone or a worktree, but not a submodule."""
@@ -125,7 +125,7 @@ class Ignored:
         return b"/modules/" not in repository or b"/worktrees/" in repository
 
     def _find_ignored(self, name: str) -> bool:
-        """Return whether the ignore files exclude a file, a folder (ending in a slash), or a folder above it."""
+        """Return whether the ignore files exclude a path or a folder above it. The path of a folder ends in a slash."""
         *above, _ = parts = PurePosixPath(name).parts
         is_ignored = None
         for depth in range(len(parts)):
@@ -144,31 +144,31 @@ class Ignored:
                     raise ValueError(f"must have at most {MAX_IGNORE_BYTES // 1024} KiB")
                 text = normalize("NFC", data.decode("utf-8-sig")).replace("\r\n", "\n")
                 spec += GitIgnoreSpec.from_lines(text.split("\n"))
-            except (OSError, ValueError) as error:  # Otherwise, ignored files would be sent.
+            except (OSError, ValueError) as error:  # Stop, because ignored files would otherwise be sent.
                 raise RemoteError(f"{name} cannot be used: {reason_of(error)}") from None
         return spec
 
 
-def refuse_torn(recorded: Container[str], data: bytes) -> None:
-    """Raise MarkdownError for a file that a crash or a merge left unfinished, unless its digest is `recorded`."""
+def refuse_unfinished(recorded: Container[str], data: bytes) -> None:
+    """Raise MarkdownError if a crash or a merge has left a file unfinished, unless its digest is `recorded`."""
     if hashlib.sha256(data).hexdigest() in recorded:
         return
     if b"\0" in data:
-        raise MarkdownError("contains NUL bytes, as a crash leaves behind: restore it")
+        raise MarkdownError("contains NUL bytes, probably left by a crash: restore it")
     marks = [*MARKS.finditer(data)]
     if is_whole := re.search(b"<=+>", b"".join(mark[0][:1] for mark in marks)):
         line = data.count(b"\n", 0, marks[is_whole.start()].start()) + 1
-        raise MarkdownError("contains conflict markers of git: resolve the conflict, or indent them", line)
+        raise MarkdownError("contains git conflict markers: resolve the conflict, or indent them", line)
 
 
 class WorkingFolder:
-    """A folder, its state, and its files as they were read. Raises RemoteError if an ignore file is invalid."""
+    """A folder, its state, and its files as they were read. Raises RemoteError for an invalid ignore file."""
 
     def __init__(
         self,
         folder: Folder,
         state: SyncState,
-        address: str,  # the service's URL
+        url: str,  # the service's URL
         now: float,  # Unix time
         *,
         zone: tzinfo,  # time zone for times without an offset
@@ -180,9 +180,9 @@ class WorkingFolder:
         self.folder, self.state, self.only, self.static, self.now = folder, state, only, static, now
         self.top, self.exists, self.entries, self.dry_run = folder.path, folder.exists, state.entries, state.dry_run
         # Until images are uploaded, their URLs begin with the service's URL.
-        self.images = LocalImages([self.top], address, static, is_stored=bool)
+        self.images = LocalImages([self.top], url, static, is_stored=bool)
         # A recorded file may contain conflict markers because a pull wrote a post that contains them.
-        check = partial(refuse_torn, {entry["sha256"] for entry in self.entries.values()})
+        check = partial(refuse_unfinished, {entry["sha256"] for entry in self.entries.values()})
         read = partial(Sources, [self.top], zone=zone, publish=publish, images=self.images, is_movable=True)
         ignored = Ignored(folder, with_git, self.entries)
         with TemporaryFile() as spool:
@@ -191,7 +191,7 @@ class WorkingFolder:
 
     def _sort(self, posts: list[Checked]) -> None:
         """Sort the files that were read into posts, failures, and files that are left out."""
-        # path below the folder -> the post in this readable file
+        # path below the folder -> the post in the file, for readable files
         self.items = {self._name_of(post.source): post for post in posts if isinstance(post, Item)}
         self.failures = [self._named(failure) for post in posts if isinstance(post, list) for failure in post]
         self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}
@@ -248,7 +248,7 @@ class WorkingFolder:
         self.state.put(name, of_post | of_file | {"seen": rfc3339(self.now)})
 
     def record_bytes(self, name: str) -> None:
-        """Record the new digest of a file whose meaning is unchanged, so that a rename is recognized."""
+        """Record the new digest of a file with the same meaning, so that a later rename is recognized."""
         self.state.put(name, self.entries[name] | {"sha256": self.sha256[name]})
 
     def image_names(self, files: Collection[str]) -> dict[str, str]:
@@ -258,7 +258,7 @@ class WorkingFolder:
     # Results
 
     def attempt(self, act: Callable[..., Result], name: str, *arguments: Any) -> Result:
-        """Return the result of `act` for a file; "conflict" or "failed" if `act` raises."""
+        """Return the result of `act` for a file, or a "conflict" or "failed" result if `act` raises an exception."""
         try:
             return act(name, *arguments)
         except (NotSynced, *IMAGE_ERRORS) as error:
@@ -271,10 +271,10 @@ def slug_in(item: Item) -> str:
     return slug if is_slug(slug) else ""
 
 
-def refuse_other_folders(folder: Path, state: SyncState, address: str, moves: bool) -> None:
-    """Raise RemoteError for a folder inside a synced one, or for a folder of another service unless it `moves`."""
-    if state.remote not in ("", address) and not moves:
-        way = f"--move-to {address} connects it with that address"
+def refuse_other_folders(folder: Path, state: SyncState, url: str, moves: bool) -> None:
+    """Raise RemoteError for a folder inside a synced one, or for a folder of another service unless `moves` is true."""
+    if state.remote not in ("", url) and not moves:
+        way = f"--move-to {url} connects it to that URL"
         raise RemoteError(f"{folder} belongs to {state.remote}: {way}")
     if (parent := synced_folder(folder)) not in (None, Path(os.path.realpath(folder))):
-        raise RemoteError(f"{folder} is part of {parent}, which is kept in sync: give {parent} instead")
+        raise RemoteError(f"{folder} is part of {parent}, which is already synced: give {parent} instead")

@@ -10,23 +10,23 @@ from blogapi.wings.sync.state import Entry, identity
 from blogapi.wings.transfer.items import Failure, Item, Note
 from blogapi.wings.transfer.names import SpoolEntry, possible_slugs, with_distinct_slugs
 
-MOVED = "{} is gone, and {} has its slug: if both are the same file, add `slug: {}` to it, else another"
+MOVED = "{} is gone, and {} has its slug: if they are the same file, add `slug: {}`; if not, add another"
 
 Posts = dict[tuple[str, str], Post]  # identity -> post, as the service listed it
 
 
 def is_as_recorded(posts: Posts, entry: Entry) -> bool:
-    """Return whether a post is unchanged since it was recorded, with no possible change in the same second."""
+    """Return whether a post is certainly unchanged since it was recorded, even within the same second."""
     post = posts.get(identity(entry))
     return bool(post and post["updated_at"] == entry["updated_at"] < entry["seen"])
 
 
 def place_entries(working: WorkingFolder) -> dict[str, str]:
-    """Drop untrustworthy entries, and move those of renamed files; return a dict that maps new names to old ones.
+    """Drop untrustworthy entries, and move those of renamed files. Return a dict that maps new names to old ones.
 
-    If an entry's file is gone or has moved, the entry moves to the file whose content has the recorded hash. Entries
-    with the same hash move only if the number of files with that hash is the same. If a file is gone, its entry can
-    also move to a new file whose front matter has the entry's id and time, or its slug.
+    If an entry's file is gone or has moved, the entry moves to the file with the recorded hash. If several entries have
+    the same hash, they move only to an equal number of files. If a file is gone, its entry can also move to a new file
+    with the entry's id and time, or its slug, in front matter.
     """
     entries, items = working.entries, working.items
     _drop_duplicates(entries, working.sha256)
@@ -46,7 +46,7 @@ def place_entries(working: WorkingFolder) -> dict[str, str]:
         while name not in names and new_name in moved:  # Another file took this name, so use that file's old name.
             new_name = moved[new_name]
         entries[new_name] = entry
-    working.state.agree(working.sha256)
+    working.state.reconcile(working.sha256)
     return moved
 
 
@@ -69,12 +69,12 @@ def _moved_by_bytes(working: WorkingFolder) -> dict[str, str]:
 
 
 def _identity_in(item: Item) -> tuple[str, str]:
-    """Return the id and the time in a file's front matter; if either is missing, the pair matches no post."""
+    """Return the id and the time in a file's front matter. If one of them is missing, the pair matches no post."""
     return str(item.file.number), item.file.created_at or ""
 
 
 def _drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> None:
-    """Keep one entry per post: after git merges the states of two clones, a post may have two entries."""
+    """Keep one entry per post. After git has merged the states of two clones, a post may have two."""
     trust = {name: (sha256.get(name) == entry["sha256"], name in sha256) for name, entry in entries.items()}
     kept = {identity(entries[name]): name for name in sorted(trust, key=trust.__getitem__)}
     for name in trust.keys() - kept.values():
@@ -82,18 +82,18 @@ def _drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> No
 
 
 class Assignment:
-    """Decides the post and the slug of each file. Recorded decisions are kept, even if other files come or go.
+    """Decides the post and the slug of each file. Recorded decisions stand, even if other files come or go.
 
-    A new file gets the post whose id and time are in its front matter. Otherwise, it gets the most specific of its
-    possible slugs that has a post without a file, so that no post is created twice if the state is missing. If there is
-    no such post, it gets a free slug.
+    A new file gets the post with the id and time in its front matter. Otherwise, it gets the most specific of its
+    possible slugs under which there is a post without a file. This keeps posts from being created twice if the state is
+    missing. If there is no such post, the file gets a free slug.
     """
 
     def __init__(self, working: WorkingFolder, posts: Posts):
         self.entries, self.items, self.exists = working.entries, working.items, working.exists
         self.holders = {identity(entry): name for name, entry in self.entries.items()}  # file names by post
         self.post_of = {name: posts.get(identity(entry)) for name, entry in self.entries.items()}
-        self.unclear: dict[str, str] = {}  # messages for missing files, and for new files that may be the same files
+        self.unclear: dict[str, str] = {}  # messages for missing files, and for new files that may be the missing ones
         self.failures: list[Failure] = []  # for new files that get no slug
         self.names: dict[str, str] = {}  # file names by the slugs that the files keep or get
         self.taken = {post["slug"] for post in posts.values()} - self._keep_slugs()
@@ -107,7 +107,7 @@ class Assignment:
         self._name_files(posts.values())
 
     def _keep_slugs(self) -> set[str]:
-        """Give recorded files the new slug in front matter, or else the post's slug; return slugs that become free."""
+        """Give recorded files the new slug in front matter, or else the post's. Return the slugs that become free."""
         given_up = set()
         for name, entry in self.entries.items():
             if item := self.items.get(name):
@@ -178,8 +178,8 @@ class Assignment:
 class Ancestry:
     """Decides whether posts descend from their recorded versions.
 
-    A recorded version that is still current proves that no older backup was restored after that version was seen. The
-    database then still has every version that was written before it and seen at the same time or later.
+    If a recorded version is still current, no older backup was restored after that version was seen. The database then
+    still contains every version that was written earlier, and seen at the same time or later.
     """
 
     def __init__(self, entries: Collection[Entry], posts: Posts, remote: Remote, now: str):
@@ -197,9 +197,10 @@ class Ancestry:
         return any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in proofs)
 
     def is_successor(self, entry: Entry, current: Post | None, ask: bool) -> bool:
-        """Return whether a post descends from its record or was deleted after it; `ask` the service if necessary.
+        """Return whether a post descends from its record or was deleted after it. `ask` the service if necessary.
 
-        It does not if another version was current both before the recorded one was written and after that was seen.
+        A post does not descend from its record if one other version was current before the recorded version was
+        written, and still current after the recorded version was seen.
         """
         if current and current["updated_at"] < entry["updated_at"]:
             return False
@@ -214,12 +215,12 @@ class Ancestry:
         if any(begun == entry["updated_at"] for _, begun, _ in revisions):
             return self.recorded_version(entry, revisions) is not None
         if len(revisions) >= KEPT_REVISIONS and all(begun > entry["updated_at"] for _, begun, _ in revisions):
-            return False  # The history may no longer have the version, or the version is lost.
+            return False  # The version may have been pruned from the history, or it is lost.
         return not any(begun < entry["updated_at"] and entry["seen"] < ended for _, begun, ended in revisions)
 
     @cached_property
     def _may_be_restored(self) -> bool:
-        """Whether a restored backup may be why posts are gone, or have an earlier `updated_at` than recorded."""
+        """Whether a restored backup may explain why posts are gone, or have an earlier `updated_at` than recorded."""
         pairs = ((entry, self.posts.get(identity(entry))) for entry in self.entries)
         lost = (entry for entry, post in pairs if not post or post["updated_at"] < entry["updated_at"])
         return not all(map(self._is_proven, lost))

@@ -53,21 +53,22 @@ def identity(post: Entry) -> tuple[str, str]:
 
 
 class SyncState:
-    """A mapping of file names to entries. A change only appends a line, however many entries there are.
+    """Maps file names to entries. A change only appends a line, however many entries there are.
 
     A state is valid only where it was written, because a sync program or a backup can separate it from its files. The
-    user's state folder contains a copy of the state last written here, and `agree` compares the two. A state in a file
-    other than STATE may be in a repository, together with its files. Raises RemoteError if the state is damaged.
+    user's state folder contains a copy of the state that was last written here. `reconcile` compares the two. A state
+    in a file other than STATE may be in a repository, together with its files. Raises RemoteError if the state is
+    damaged.
     """
 
     def __init__(self, folder: Folder, name: str, dry_run: bool):
         self.folder, self.name, self.dry_run = folder, name, dry_run
         self.remote = self.zone = ""  # "" in a new state; version 1.2 did not write a zone
         self.id = ""  # the folder's random id
-        self.seen = ""  # default for entries: only one line changes when all posts are seen again
+        self.seen = ""  # default `seen` of entries, so that only one line changes when all posts are seen again
         self.entries: dict[str, Entry] = {}
         self.unreadable: dict[str, str] = {}  # the digest of each failed file, or the reason if it has no digest
-        self.is_foreign = False  # whether the state was written elsewhere, for files that may differ
+        self.is_foreign = False  # whether the state was written elsewhere, where files may differ
         self._own: dict[str, Entry] = {}  # the entries last written here, if they may differ from `entries`
         self._journal: IO[bytes] | None = None
         with suppress(FileNotFoundError), folder.open(name, "rb") as file:
@@ -84,7 +85,7 @@ class SyncState:
         with suppress(OSError, RuntimeError, RemoteError):
             file = self._own_file()
             own, own_time_ns = file.read_bytes(), file.stat().st_mtime_ns
-            is_merged = b"\n{" in data  # If git has merged states, there are several first lines.
+            is_merged = b"\n{" in data  # If git has merged two states, both first lines are there.
             is_last = self.name == STATE and not is_merged and data.partition(b"\n")[0] == own.partition(b"\n")[0]
             self._own = {} if is_last else self._parsed(own)[1]
             # Some disks renumber files. The modification time then shows that the file is the same.
@@ -103,28 +104,28 @@ class SyncState:
         """Return the inode numbers of the folder and of a file in it. Copies have different numbers."""
         return f"{os.fstat(self.folder.file).st_ino}-{file.st_ino}"
 
-    def agree(self, sha256: Mapping[str, str]) -> None:
-        """Drop the entries that cannot be trusted. `sha256` contains the digests of the files."""
+    def reconcile(self, sha256: Mapping[str, str]) -> None:
+        """Keep only the entries that can be trusted. `sha256` contains the digests of the files."""
         own = {identity(entry): entry for entry in self._own.values()}
         there = {**self.entries}
         self.entries.clear()
         for name, entry in there.items():
-            if believed := self._believed(name, entry, own.get(identity(entry)), sha256.get(name, "")):
-                self.entries[name] = believed
-        if self.is_foreign:  # Elsewhere, a file may have been deleted that still exists here.
+            if trusted := self._trusted(name, entry, own.get(identity(entry)), sha256.get(name, "")):
+                self.entries[name] = trusted
+        if self.is_foreign:  # A file that still exists here may have been deleted elsewhere.
             known = {*map(identity, self.entries.values())}
             for name, entry in self._own.items():
                 if identity(entry) not in known and sha256.get(name) == entry["sha256"]:
                     self.entries.setdefault(name, entry)
 
-    def _believed(self, name: str, there: Entry, here: Entry | None, digest: str) -> Entry | None:
-        """Return the entry to use for a file: the folder's, the one last written here, or None if both are doubtful."""
-        if not self.is_foreign:  # If git reverted file and state, nothing shows which version to keep.
+    def _trusted(self, name: str, there: Entry, here: Entry | None, digest: str) -> Entry | None:
+        """Return the entry to trust for a file: the folder's, the one last written here, or None for neither."""
+        if not self.is_foreign:  # If git reverted both file and state, nothing shows which version to keep.
             is_reverted = here and here["updated_at"] > there["updated_at"] and digest == there["sha256"]
             return None if is_reverted else there
         if here and digest == here["sha256"] != there["sha256"]:
             return here
-        # If the file was edited, its last synced version is certain only if both entries agree.
+        # If the file was edited, its last synced version is known for certain only if both entries agree.
         is_certain = here and here is self._own.get(name) and here["fingerprint"] == there["fingerprint"]
         return there if is_certain or digest == there["sha256"] else None
 
@@ -137,10 +138,10 @@ class SyncState:
             self.begin()
 
     def begin(self) -> IO[bytes]:
-        """Write all entries and open the journal, once. Call this before a change, in case the disk is full."""
+        """Write all entries and open the journal, once. Call this before a change, because the disk may be full."""
         if self._journal:
             return self._journal
-        with self._ending_all(), self.folder.replacing(self.name) as file:
+        with self._write_errors(), self.folder.replacing(self.name) as file:
             head: dict[str, Any] = {"remote": self.remote, "zone": self.zone, "unreadable": self.unreadable}
             head["seen"] = self.seen
             if self.name == STATE:
@@ -157,15 +158,15 @@ class SyncState:
         return self._journal
 
     @contextmanager
-    def _ending_all(self) -> Iterator[None]:
-        """Raise RemoteError if the state cannot be written, so that the command stops at once."""
+    def _write_errors(self) -> Iterator[None]:
+        """Raise RemoteError in place of an OSError from writing the state, so that the command stops at once."""
         try:
             yield
         except OSError as error:
             raise RemoteError(f"{self.folder.path}: {reason_of(error)}") from None
 
     def put(self, name: str, entry: Entry | None) -> None:
-        """Record a file, or forget it if there is no entry. A dry run does nothing."""
+        """Record a file, or forget it if `entry` is None. A dry run does nothing."""
         if self.dry_run:
             return
         known, ignored = self.entries.get(name, {}), {"seen": "", "etag": ""}
@@ -175,7 +176,7 @@ class SyncState:
         if entry:
             self.entries[name] = entry
         if journal:
-            with self._ending_all():
+            with self._write_errors():
                 journal.write(_line((name, entry)))
                 journal.flush()
 
@@ -186,7 +187,7 @@ class SyncState:
             self._copy()
 
     def _copy(self) -> None:
-        """Copy the journal and its time to the user's state folder, if possible; remove the oldest copies."""
+        """Copy the journal and its time to the user's state folder, if possible, and remove the oldest copies."""
         with suppress(OSError, RuntimeError):
             path = self._own_file()
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -233,7 +234,7 @@ def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Entry]]:
 
 
 def _loaded(entry: dict[str, Any]) -> Entry:
-    """Return a valid entry. Older versions call the fingerprint `said`."""
+    """Validate an entry, and return it. Older versions called the fingerprint `said`."""
     return ENTRY_SCHEMA.load({"fingerprint" if name == "said" else name: entry[name] for name in entry})
 
 
@@ -242,7 +243,7 @@ def _line(value: Any) -> bytes:
 
 
 def synced_folder(path: Path) -> Path | None:
-    """Return `path` if it is a synced folder, or else the nearest synced folder above it."""
+    """Return `path` if it is a synced folder, or else the nearest synced folder above it, if any."""
     path = Path(os.path.realpath(path))
     return next((folder for folder in (path, *path.parents) if os.path.isfile(folder / STATE)), None)
 
