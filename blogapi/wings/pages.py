@@ -37,12 +37,12 @@ def healthz() -> Response:
 @views.get("/readyz")
 @for_strangers
 def readyz() -> Response:
-    """Report that the service accepts requests, even if its database fails. The server answers 503 while it drains."""
+    """Report that the service accepts requests, even if its database fails. While draining, the server returns 503."""
     return json_response(request, {"status": "ok"}, cache_control="no-store")
 
 
-def add_static(blueprint: Blueprint, address: str, files: Iterable[Path]) -> None:
-    """Serve each file at `{address}/{file name}`. No API key is needed."""
+def add_static(blueprint: Blueprint, prefix: str, files: Iterable[Path]) -> None:
+    """Serve each file at `{prefix}/{file name}`. No API key is needed."""
     paths = {file.name: file for file in files}
 
     @for_strangers
@@ -50,7 +50,7 @@ def add_static(blueprint: Blueprint, address: str, files: Iterable[Path]) -> Non
         return send_static(paths[request.path.rpartition("/")[2]])
 
     for name in paths:
-        blueprint.add_url_rule(f"{address}/{name}", view_func=send_file)
+        blueprint.add_url_rule(f"{prefix}/{name}", view_func=send_file)
 
 
 def send_static(path: Path) -> Response:
@@ -61,7 +61,7 @@ def send_static(path: Path) -> Response:
 
 @cache
 def load_static(path: Path, compressed: bool) -> dict[str, Any]:
-    """Return the arguments for a file's response, cached because files do not change while the service runs."""
+    """Return the arguments for a file's response. They are cached: files do not change while the service runs."""
     content, headers = path.read_bytes(), PAGE_HEADERS
     content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", hash_of(content)
     if compressed:

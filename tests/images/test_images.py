@@ -185,17 +185,17 @@ def test_an_image_is_found_by_the_last_address_that_it_was_fetched_from_until_it
 def test_an_image_in_use_is_not_deleted_even_if_a_post_began_to_use_it_meanwhile(client, database, post, image):
     path, url, since = f"/v1/images/{image['id']}", image["url"], database.now
     post(title="A", content=f"![loaf]({url})")
-    with pytest.raises(Rejected, match=r"still shown by post 1 \(a\)"):
+    with pytest.raises(Rejected, match=r"still used in post 1 \(a\)"):
         database.write(images.delete, image["id"], since)
     post(title="B", cover_image=url)
     post(title="C", excerpt=url)
     post(title="D", params={"photo": [url]})
-    assert message(client.delete(path)) == "image: still shown by post 1 (a), post 2 (b), post 3 (c)"
+    assert message(client.delete(path)) == "image: still used in post 1 (a), post 2 (b), post 3 (c)"
     for post_id in (2, 3):
         client.delete(f"/v1/posts/{post_id}?permanent=true")
     client.patch("/v1/posts/1", json={"content": "None."})
     client.delete("/v1/posts/4")
-    assert message(client.delete(path)) == "image: still shown by revision 1 of post 1, post 4 in the trash"
+    assert message(client.delete(path)) == "image: still used in revision 1 of post 1, post 4 in the trash"
     client.delete("/v1/trash/4")
     client.delete("/v1/posts/1?permanent=true")
     assert client.delete(path).status_code == 204
@@ -205,14 +205,14 @@ def test_an_image_that_only_a_proposal_or_unsaved_text_shows_is_not_deleted(clie
     post()
     since, path, text = database.now, f"/v1/images/{image['id']}", f"![]({image['url']})"
     assert client.post("/v1/posts/1/proposals", json={"content": text}).status_code == 201
-    assert message(client.delete(path)) == "image: still shown by a proposal for post 1"
-    with pytest.raises(Rejected, match="still shown by a proposal for post 1"):
+    assert message(client.delete(path)) == "image: still used in a proposal for post 1"
+    with pytest.raises(Rejected, match="still used in a proposal for post 1"):
         database.write(images.delete, image["id"], since)
     assert images.used_ids(database) == {image["id"]}
     copy = copies.Copy("copy-of-a-form", 1, "a-new-post")
     database.write(copies.put, copies.Sent(copy, {"content": text}))
     client.delete("/v1/posts/1?permanent=true")
-    assert message(client.delete(path)) == "image: still shown by unsaved text for a new post"
+    assert message(client.delete(path)) == "image: still used in unsaved text for a new post"
     database.write(lambda tx: tx.execute(DraftCopy.delete()))
     assert client.delete(path).status_code == 204
 

@@ -72,7 +72,7 @@ def test_any_other_range_is_ignored(stranger, image, header):
 
 def test_a_range_beyond_the_end_is_416(stranger, image):
     answer = stranger.get(f"/images/{image['id']}.jpg", headers={"Range": "bytes=9999999-"})
-    assert message(answer, 416) == f"Range: it has {image['bytes']:,} bytes"
+    assert message(answer, 416) == f"Range: the image has {image['bytes']:,} bytes"
     assert answer.headers["Content-Range"] == f"bytes */{image['bytes']}"
 
 

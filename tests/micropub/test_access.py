@@ -299,4 +299,4 @@ def test_a_program_that_tries_xml_rpc_is_led_to_micropub(stranger):
     answer = stranger.post("/xmlrpc.php", data="<methodCall/>", content_type="text/xml")
     assert (answer.status_code, answer.json.keys(), answer.json["error"]) == (404, {"error", "message"}, 404)
     said = answer.json["message"]
-    assert said.endswith("choose Micropub in the program, with the address http://127.0.0.1:8000/micropub")
+    assert said.endswith("choose Micropub in the program, with the URL http://127.0.0.1:8000/micropub")

@@ -136,8 +136,8 @@ def test_the_status_follows_from_the_date(create, clock, status, published, expe
 
 @cases(
     ("properties", "message"),
-    ({}, "content: must be given unless there is a photo"),
-    ({"name": ["A"], "content": [""]}, "content: must be given unless there is a photo"),
+    ({}, "content: is required unless there is a photo"),
+    ({"name": ["A"], "content": [""]}, "content: is required unless there is a photo"),
     ({"content": ["A", "B"]}, "content: must have one value"),
     ({"content": [1]}, "content: must be text"),
     ({"content": [{"html": "<p>" + "a" * 100_000}]}, "content.html: must have at most 100,000 characters"),

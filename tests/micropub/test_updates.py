@@ -61,7 +61,7 @@ def test_an_update_changes_what_it_names(client, post, body, expected):
     ({"replace": {"content": [{"html": "<b>" * 500 + "a"}]}}, "content.html: it must not become 4 times as long"),
     ({"delete": ["name"]}, "name: cannot be deleted"),
     ({"delete": {"category": ["a"] * 101}}, "category: must have at most 100 values"),
-    ({"add": {"name": ["x"]}}, "name: has a value already; replace it"),
+    ({"add": {"name": ["x"]}}, "name: already has a value; replace it"),
     ({"add": {"visibility": ["private"]}}, "visibility: must be public"),
     ({"url": "https://a.example/"}, "url: must be the URL of a post"),
     ({"url": f"{URL}/v1/posts/9", "delete": ["summary"]}, "no such post"),

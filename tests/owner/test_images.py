@@ -121,7 +121,7 @@ def test_an_image_in_use_lists_its_posts_and_cannot_be_deleted(owner, client):
     assert (link.text, link["href"]) == ("a proposal for “A”", "/settings/posts/1")
     refused = owner.post(delete[0], data=delete[1], content_type="multipart/form-data")
     assert refused.status_code == 400
-    assert "Nothing was deleted. Still shown by post 1 (a), revision 1 of post 2" in refused.text
+    assert "Nothing was deleted. Still used in post 1 (a), revision 1 of post 2" in refused.text
 
 
 def test_an_unused_image_is_deleted(owner, count):

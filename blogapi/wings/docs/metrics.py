@@ -48,7 +48,6 @@ class Metrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics."""
         requests = CounterMetricFamily("blogapi_requests", "Requests.", labels=["operation", "status"])
         for (endpoint, status), counts in self._requests.counts.items():
             requests.add_metric([label(endpoint), status], sum(counts))

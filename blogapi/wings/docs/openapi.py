@@ -39,7 +39,7 @@ PLACE = re.compile(r"<(\w+):(\w+)>")  # the converter and name of a path paramet
 
 
 class SchemaConverter(OpenAPIConverter):
-    """Adds descriptions and examples to schemas, and makes shared enumerations schemas of their own."""
+    """Adds descriptions and examples to schemas, and turns shared enumerations into separate schemas."""
 
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
         own = {"description": getdoc(schema), "example": schema.example}
@@ -81,14 +81,14 @@ def describe(app: Flask, server: str = "") -> dict[str, Any]:
         if hasattr(view, "operation"):
             operations = {view.operation.method.lower(): describe_operation(rule, view, known)}
             spec.path(PLACE.sub(r"{\2}", rule.rule), operations=operations)
-    return with_open_answers(spec.to_dict())
+    return with_open_responses(spec.to_dict())
 
 
-def with_open_answers(described: dict[str, Any]) -> dict[str, Any]:
+def with_open_responses(described: dict[str, Any]) -> dict[str, Any]:
     """Allow unknown fields in response bodies, because new versions add fields, but not in request bodies.
 
-    Posts in request bodies may contain the fields that the service sets, so that a client can send back a post as it
-    received it.
+    Posts in request bodies may contain the fields that the service sets. A client can then send back a post that it has
+    received.
     """
     operations = [operation for path in described["paths"].values() for operation in path.values()]
     bodies = {*REFERENCE.findall(json.dumps([operation.get("requestBody") for operation in operations]))}

@@ -18,7 +18,7 @@ from blogapi.wings.docs.metrics import Metrics
 from blogapi.wings.docs.openapi import describe
 from blogapi.wings.pages import add_static, send_static
 
-ADDRESSES = {
+PATHS = {
     "posts": "/v1/posts",
     "tags": "/v1/tags",
     "images": "/v1/images",
@@ -39,8 +39,8 @@ views = Blueprint("docs", __name__)
 def index() -> Response:
     """Redirect browsers to the reference page. For other clients, list the service's URLs."""
     if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
-        addresses = {name: request.address(path) for name, path in ADDRESSES.items()}
-        return json_response(request, addresses, vary="Accept", cache_control="no-cache")
+        paths = {name: request.address(path) for name, path in PATHS.items()}
+        return json_response(request, paths, vary="Accept", cache_control="no-cache")
     response = redirect(request.address("/docs"))
     response.vary.add("Accept")
     return response
@@ -81,5 +81,5 @@ add_static(views, "/docs", FILES)
 
 @cache
 def description(server: str) -> bytes:
-    """Return the description as JSON, which is cached, because it does not change while the service runs."""
+    """Return the description as JSON. It is cached, because it does not change while the service runs."""
     return f"{json.dumps(describe(current_app, server))}\n".encode()

@@ -78,7 +78,7 @@ def find_in_trash(reader: Reader, post_id: int) -> bytes:
 
 
 def find_deleted(reader: Reader, slug: str) -> int:
-    """Return the id of the last deleted post with this slug, reading the whole trash. Raises DoesNotExist."""
+    """Search the whole trash for the last deleted post with this slug, and return its id. Raises DoesNotExist."""
     has_slug = Revision.document.contains(f'"slug":"{slug}"')
     query = Revision.select(Revision.post_id, _document).where(_is_deleted & has_slug).order_by(Revision.until.desc())
     for post_id, document in reader.rows(query):
@@ -89,7 +89,7 @@ def find_deleted(reader: Reader, slug: str) -> int:
 
 
 def find_version(reader: Reader, post_id: int, version: int) -> bytes:
-    """Return the document of a past version, whatever its state. Raises DoesNotExist, or Damaged if it is corrupt."""
+    """Return the document of a past version in any state. Raises DoesNotExist, or Damaged if it is corrupt."""
     return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "version")
 
 
@@ -130,7 +130,7 @@ def recreate(tx: Transaction, post: Fields, author: Author) -> StoredPost:
 
 
 def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
-    """If a post's scheduled time has passed, make it a draft or, with `is_published`, a published post."""
+    """If the time of a scheduled post has passed, make the post a draft or, with `is_published`, publish it."""
     has_passed = post["status"] == "scheduled" and post["published_at"] <= now
     changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
     return documents.in_order(post | changes) if has_passed else post

@@ -33,7 +33,7 @@ class Undone(NamedTuple):
     post_id: int
     title: str  # "" if the post has been deleted permanently
     action: str  # "changed back", "restored", "moved to the trash" or "left"; "withdrawn" for a proposal
-    reason: str = ""  # why the post was left, how its slugs differ from before, or what was withdrawn
+    reason: str = ""  # why the post was left alone, how its slugs differ from before, or what was withdrawn
 
 
 class PastChange(NamedTuple):
@@ -62,8 +62,8 @@ def check_author(reader: Reader, name: str) -> None:
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
     """Undo all changes since a time, or only those made with one key. Yield the result for each post.
 
-    If another key has changed a post after the given key did, the post is not changed. Other clients can write during
-    an undo. An interrupted undo can be repeated.
+    A post is left alone if another key has changed it after the given key did. Other clients can write during an undo.
+    An interrupted undo can be repeated.
     """
     due.publish_all(database)
     titles: dict[int, str] = {}
@@ -74,7 +74,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
             inexact[undone.post_id] = undone
         else:
             yield undone
-    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # Other posts have released slugs by now.
+    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # By now, other posts have released slugs.
         first = inexact.pop(undone.post_id)
         yield undone if first.action == "left" else first._replace(reason=undone.reason)
     yield from inexact.values()
@@ -114,7 +114,7 @@ def _pause(database: Database) -> None:
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
-    """Undo an author's site-wide change to a (folded) tag in all posts not changed since. Return their number."""
+    """Undo an author's site-wide change to a (folded) tag in every post that has not changed since. Count the posts."""
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
     is_last = ~fn.EXISTS(later.select(later.number).where(of_post, later.number > Retagging.number))
@@ -138,7 +138,7 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 
 def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Undone | None:
-    """Undo the changes to a post, if any. A dry run, which has no Transaction, does not notice that a slug is taken."""
+    """Undo the changes to a post, if any. A dry run, which has no Transaction, does not notice taken slugs."""
     changes = list(dropwhile(lambda change: not change.is_by(key), _changes(reader, post_id, since)))
     if not changes:
         return None
@@ -157,7 +157,7 @@ def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Und
     action, reason = "left", _conflict(changes, key)
     if not reason:
         tx = reader if isinstance(reader, Transaction) else None
-        action, reason = _bring_back(tx, post_id, present, target)
+        action, reason = _restore(tx, post_id, present, target)
     return Undone(post_id, (target or present)["title"], action, reason)
 
 
@@ -175,14 +175,14 @@ def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fie
 
 
 def _conflict(changes: list[PastChange], key: str | None) -> str:
-    """Return the reason to leave a post as it is if another key has changed it since, or else ""."""
+    """Return why a post is left alone, if another key has changed it since, or else ""."""
     others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
     is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
     stays = "; its tags stay renamed or removed" if is_retagged else ""
     return f"{' and '.join(sorted(others))} changed it since{stays}" if others else ""
 
 
-def _bring_back(tx: Transaction | None, post_id: int, present: Fields, target: Fields) -> tuple[str, str]:
+def _restore(tx: Transaction | None, post_id: int, present: Fields, target: Fields) -> tuple[str, str]:
     """Write the earlier state of a post. Return the action, and how the new state differs from the earlier one."""
     if not target:
         if tx:
@@ -202,8 +202,8 @@ def _bring_back(tx: Transaction | None, post_id: int, present: Fields, target: F
 
 
 def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fields, str]:
-    """Return the earlier state of a post without slugs that are taken, and how it differs from the original."""
-    # Even if a number is appended to its slug, the post releases its current slug, which another post may need.
+    """Replace the taken slugs in the earlier state of a post. Return the state, and how it differs from before."""
+    # Even if a number is appended to its slug, the post gives up its current slug, which another post may need.
     slug, former = slugs.find_free(tx, target["slug"], post_id), target.get("former_slugs", [])
     free = slugs.still_free(tx, former, post_id)
     differences = [f"its slug {target['slug']} is taken, so it has {slug}"] if slug != target["slug"] else []

@@ -152,7 +152,7 @@ def delete_trashed_post(request: Request, post: int) -> Response:
 
 @views.app_errorhandler(PostDoesNotExist)
 def post_not_found(error: PostDoesNotExist) -> Response:
-    """Return a 404. If the post is in the trash and the key may see the trash, the message says where the post is."""
+    """Return a 404. If the post is in the trash, and the key may see the trash, the message contains its path there."""
     request, message = current_request(), str(error)
     post_id = (request.view_args or {}).get("post")
     if isinstance(post_id, int) and request.key and not request.published_only:

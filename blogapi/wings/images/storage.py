@@ -1,4 +1,4 @@
-"""Store images in parts, read them in pieces, and find their uses."""
+"""Store images in parts, read them in pieces, and find where they are used."""
 
 import hashlib
 import re
@@ -22,13 +22,13 @@ from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 
 PART_BYTES = 256 * 1024  # bytes written per transaction
 PIECE_BYTES = 64 * 1024  # bytes per read
-DELETED_PARTS = 16  # how many parts a transaction deletes
+DELETED_PARTS = 16  # parts deleted per transaction
 PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
 UPLOAD_TIME = timedelta(days=1)  # the parts of an unfinished upload are deleted after this time
 PAGE_SIZE = 1000  # images per query
-MAX_USES = 3  # maximum number of uses that are listed for an image
+MAX_USES = 3  # list at most this many uses of an image
 IMAGE_ID = "[0-9a-f]{32}"
-ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
+IMAGE_PATH = re.compile(rf"/images/({IMAGE_ID})\.".encode())
 MAX_FILE_NAME = 255  # characters
 UploadCheck = Callable[[Reader], None] | None  # called before an image is added; raises to refuse it
 NOT_IN_NAME = re.compile(r'^.*[/\\]|[\x00-\x1f\x7f-\x9f"\u2028\u2029\ud800-\udfff]', re.DOTALL)
@@ -124,13 +124,13 @@ UPDATE_TOTAL = Compiled(
 
 
 def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
-    """Yield an image's bytes from `start` to `end` in pieces. Raises Unavailable, possibly after some pieces."""
+    """Yield an image's bytes from `start` to `end` in pieces. Raises Unavailable, possibly after yielding some."""
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)
         piece = reader.row(SELECT_PIECE, upload=image.upload, number=number, start=offset + 1, length=length)
         if not piece or len(piece[0]) != length:
-            raise Unavailable(f"the image {image.id} is damaged, or was deleted")
+            raise Unavailable(f"the image {image.id} is damaged or was deleted")
         yield bytes(piece[0])
         start += length
 
@@ -158,7 +158,7 @@ def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
 def store(
     reader: Reader, write: Callable[..., Any], image: StoredImage, kept: ImageFile, check: UploadCheck = None
 ) -> tuple[StoredImage, bool]:
-    """Store an image that `identify` returned: first its parts, then its row. Return the image, and whether it is new.
+    """Store an image that `identify` has returned: first its parts, then its row. Return it, and whether it is new.
 
     `write` works like `Database.write`. `check` runs in the last transaction. Raises Unavailable.
     """
@@ -187,7 +187,7 @@ INSERT_PART = Compiled(ImagePart.insert(placeholders(ImagePart)))
 
 
 def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> StoredImage:
-    """Finish an upload. Return its image, or an existing image with the same content. Raises Unavailable."""
+    """Finish an upload. Return the image, or an existing image with the same content. Raises Unavailable."""
     if known := find_any(tx, image.id):
         return known
     (parts,) = tx.one(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
@@ -232,20 +232,20 @@ def uses_of(reader: Reader, image_id: str) -> list[Use]:
 
 
 def _find_uses(reader: Reader, image_id: str, *queries: Compiled, since: str = "") -> list[Use]:
-    values = {"address": f"/images/{image_id}.", "since": since}
+    values = {"path": f"/images/{image_id}.", "since": since}
     rows = chain.from_iterable(reader.rows(query, **values) for query in queries)
     return [Use(*row) for row in islice(rows, MAX_USES)]
 
 
 def refuse_used(uses: Iterable[Use]) -> None:
-    """Raise Rejected, listing these uses of an image, if there are any."""
-    if shown_by := ", ".join(map(str, uses)):
-        raise Rejected("image", f"still shown by {shown_by}")
+    """Raise Rejected if there are any uses of an image, and list them."""
+    if used_in := ", ".join(map(str, uses)):
+        raise Rejected("image", f"still used in {used_in}")
 
 
 def _uses_query(query: str) -> Compiled:
     """Compile a query, replacing {shows} with the condition that `document` contains the image's URL."""
-    sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
+    sqlite, postgresql = "instr(document, :path) > 0", "position(:path IN document) > 0"
     return Compiled(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
 
 
@@ -273,14 +273,14 @@ def used_ids(reader: Reader) -> set[str]:
         for (text,) in reader.rows(column.model.select(AsBytes(column))):
             if text is None:
                 raise Damaged
-            image_ids.update(address.decode() for address in ADDRESS.findall(bytes(text)))
+            image_ids.update(image_id.decode() for image_id in IMAGE_PATH.findall(bytes(text)))
     return image_ids
 
 
 def delete(tx: Transaction, image_id: str, since: str) -> str:
-    """Delete an image that was unused at the time `since`. Return its upload, whose parts the caller must delete.
+    """Delete an image that was unused at the time `since`. Return its upload. The caller must delete the parts.
 
-    Raises DoesNotExist, or Rejected if anything that has changed since then uses the image.
+    Raises DoesNotExist, or Rejected if the image is used in anything that has changed since then.
     """
     image = find(tx, image_id)
     refuse_used(_find_uses(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since))

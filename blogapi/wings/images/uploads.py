@@ -73,7 +73,7 @@ def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
 
 
 def store_image(request: Request, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
-    """Do the same as `store_file`, with an image that `identify` has returned."""
+    """Store an image that `identify` has returned, as `store_file` does."""
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):
         return known, False
@@ -98,7 +98,7 @@ def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
 
 
 def receive(request: Request, opened: ExitStack) -> Upload:
-    """Return the file in the body; closing `opened` closes it. Raises an HTTPException or Unavailable."""
+    """Return the file in the body. Closing `opened` closes the file. Raises an HTTPException or Unavailable."""
     if not request.service.config.images_mb:
         raise exceptions.RequestEntityTooLarge(TURNED_OFF)
     if request.mimetype == FORM:
@@ -117,7 +117,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
 
 
 class FileForm(Form):
-    """A form with files. Parts with a file name are files; closing `opened` closes them."""
+    """A form with files: the parts that have a file name. Closing `opened` closes the files."""
 
     too_large = TOO_LARGE
 

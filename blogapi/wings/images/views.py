@@ -63,7 +63,7 @@ class ImageSchema(StrictSchema):
     example |= {"url": f"https://api.example.org/images/{example['id']}.jpg", "name": "loaf.jpg", "type": "image/jpeg"}
     example |= {"bytes": 183204, "width": 1600, "height": 1200, "created_at": "2026-11-20T10:10:00Z"}
     id = matching(IMAGE_ID, 32, 32, "The first 32 hexadecimal digits of the SHA-256 of its bytes.")
-    url = fields.String(required=True, **doc("Its public address, to use in the content of a post; it never changes."))
+    url = fields.String(required=True, **doc("Its public URL, for use in the content of posts; it never changes."))
     name = fields.String(required=True, **doc("Its file name, without folder, control characters and double quotes."))
     type = fields.String(required=True, **doc("Its media type.", examples=list(EXTENSIONS)))
     bytes = fields.Integer(required=True, **doc("Its size in bytes, without metadata."))
@@ -93,8 +93,8 @@ def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
 
 @cache
 def warn(url: str) -> None:
-    """Warn once that only this machine can open the images' URLs."""
-    log.warning(f"addresses of images begin with {url}, which only this machine can open: set BLOGAPI_URL")
+    """Warn once that only this machine can open image URLs."""
+    log.warning(f"image URLs begin with {url}, which only this machine can open: set BLOGAPI_URL")
 
 
 def image_response(request: Request, image: StoredImage, **options: Any) -> Response:
@@ -163,8 +163,8 @@ def get_image(request: Request, image_id: str) -> Response:
 def delete_image(request: Request, image_id: str) -> Response:
     """Delete an unused image.
 
-    If a post, a revision, a post in the trash, a proposal or an unsaved draft uses the image, the response is 400 and
-    lists up to three of these uses.
+    If the image is used in a post, a revision, a post in the trash, a proposal or an unsaved draft, the response is 400
+    and lists up to three of these uses.
     """
     delete_unused(request, image_id)
     return no_content(request)
@@ -215,7 +215,7 @@ def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None
     # A suffix range (the last n bytes) may be longer than the file.
     part = Range("bytes", [(max(start, -size), end)]).range_for_length(size)
     if not part:
-        raise exceptions.RequestedRangeNotSatisfiable(size, description=f"Range: it has {size:,} bytes")
+        raise exceptions.RequestedRangeNotSatisfiable(size, description=f"Range: the image has {size:,} bytes")
     return part
 
 

@@ -18,7 +18,7 @@ from blogapi.storage.errors import Rejected
 from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
 from blogapi.wings.micropub.message import Submission, without_empty
 
-# The field for every property that has a single value
+# property with a single value -> field
 FIELDS_BY_PROPERTY = {"name": "title", "content": "content", "summary": "excerpt", "featured": "cover_image"}
 FIELDS_BY_PROPERTY |= {"mp-slug": "slug", "published": "published_at", "post-status": "status"}
 PROPERTIES_BY_FIELD = {field: name for name, field in FIELDS_BY_PROPERTY.items()} | {"tags": "category"}
@@ -28,7 +28,7 @@ NOT_SCHEDULED = "must not be in the future unless post-status is scheduled"
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_VALUES = 100  # per property
 CUT_TITLE = 80  # maximum length of a title that is made from the first line (in characters)
-MAX_BEGINNING, MAX_LINE = 10_000, 500  # how many characters of the content and of a line are searched for a title
+MAX_BEGINNING, MAX_LINE = 10_000, 500  # search this many characters of the content, and of a line, for a title
 MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 Properties = Mapping[str, list[Any]]
@@ -79,7 +79,7 @@ def fields_of(properties: Properties) -> dict[str, Any]:
     if "category" in properties:
         fields["tags"] = [text(value, "category") for value in properties["category"]]
     if single(properties, "visibility") not in ("", "public"):
-        raise ValidationError("must be public: private posts are refused, so none is ever published", "visibility")
+        raise ValidationError("must be public: private posts are refused, so that none is published", "visibility")
     return fields
 
 
@@ -108,7 +108,7 @@ def single(properties: Properties, name: str) -> Any:
 
 
 def text(value: Any, name: str) -> str:
-    """Return the text in a value, which can be an object with the text under `value`. Raises ValidationError."""
+    """Return the text in a value. It can be in an object, under the name `value`. Raises ValidationError."""
     value = value.get("value") if isinstance(value, dict) else value
     if not isinstance(value, str):
         raise ValidationError("must be text", name)
@@ -119,13 +119,13 @@ def text(value: Any, name: str) -> str:
 
 
 def post_of(message: Submission, images: list[str], now: str, default_status: str) -> dict[str, Any]:
-    """Return a new post's fields, not yet validated. `images` are the uploaded photos' URLs. Raises ValidationError."""
+    """Return the unvalidated fields of a new post. `images` are the URLs of uploaded photos. Raises ValidationError."""
     properties = message.properties
     check_size(properties)
     fields = {name: value for name, value in fields_of(properties).items() if value}
     shown = photos(properties, images)
     if not fields.get("content") and not shown:
-        raise ValidationError("must be given unless there is a photo", "content")
+        raise ValidationError("is required unless there is a photo", "content")
     content = fields.get("content", "")
     fields.setdefault("title", title_of(content) or now[:10])
     return dated(fields | {"content": with_photos(content, shown)}, default_status, now)
@@ -180,7 +180,7 @@ def changes_of(update: Update, old: Mapping[str, Any], now: str) -> dict[str, An
 def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
     for name, field in FIELDS_BY_PROPERTY.items():
         if name in added and post.get(field):
-            raise ValidationError("has a value already; replace it", name)
+            raise ValidationError("already has a value; replace it", name)
     changes = fields_of(added)
     if "tags" in changes:
         changes["tags"] = [*post["tags"], *changes["tags"]]
@@ -232,7 +232,7 @@ def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
 
 
 def title_of(content: str) -> str:
-    """Return the content's first heading, or else its first visible line without Markdown marks, cut between words."""
+    """Return the first heading in the content, or else its first visible line, without Markdown. Cut between words."""
     beginning = (line[:MAX_LINE] for line in content[:MAX_BEGINNING].splitlines())
     lines = (MARKS.sub(lambda match: match[2] or "", line).strip() for line in beginning)
     title = heading(content)

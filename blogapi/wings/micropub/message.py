@@ -25,10 +25,10 @@ TYPES = URLENCODED, FORM, JSON
 MAX_STRANGER_BYTES = 1024 * 1024  # maximum size of a form whose key has not been checked
 MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # maximum size of a form, not counting its files
 MAX_FIELDS = 200  # per form
-MAX_TOKEN_BYTES = 200  # maximum size of an `access_token`; longer than any percent-encoded key
+MAX_TOKEN_BYTES = 200  # maximum size of an `access_token`; more than any percent-encoded key has
 MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
-# Field names in the style of PHP and qs: x[] and x[0] mean x; content[html] and photo[0][alt] mean a part of an object
+# Field names as PHP and qs write them: x[] and x[0] mean x; content[html] and photo[0][alt] mean a part of an object
 FIELD_NAME = re.compile(r"(?P<name>[^\[\]]*)(?P<index>\[[0-9]{0,4}\])?(?:\[(?P<part>html|value|alt)\])?")
 BY_POSITION = "mp-photo-alt"  # keeps empty values, because each value belongs to the photo at the same position
 RESERVED = ("h", "action", "url", "access_token", "q")  # form fields that are not properties
@@ -48,7 +48,7 @@ class Submission(NamedTuple):
 @key_required
 @rate_limited
 def count_key(request: Request, key: KnownKey) -> None:
-    """Check a request's key, and count the request. This is called late, because a form may contain the key."""
+    """Check the key, and count the request. Called late, because the key may be in a form."""
 
 
 def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str] = SCOPES) -> None:
@@ -74,7 +74,7 @@ authorize_writer = partial(authorize, scopes=WRITE_SCOPES)
 
 
 def read(request: Request, opened: ExitStack) -> Submission:
-    """Read a message, and authorize its key. Closing `opened` closes the form's files. Raises an HTTPException."""
+    """Read a request, and authorize its key. Closing `opened` closes the form's files. Raises an HTTPException."""
     if request.mimetype == FORM:
         fields, files = read_form(request, opened)
     elif request.mimetype == JSON:
@@ -119,7 +119,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _of_json(body: dict[str, Any]) -> Submission:
-    """Return the message in a JSON body. A value that is not in a list is treated as a list of one."""
+    """Return the submission in a JSON body. A value that is not in a list is treated as a list of one."""
     properties = body.get("properties", {})
     kinds = body.get("type") or [""]
     kind = kinds[0] if isinstance(kinds, list) else kinds
@@ -167,7 +167,7 @@ def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]
 
 
 class SubmissionForm(FileForm):
-    """A form that may contain files. The key must be known before the first file, and before fields become large."""
+    """A form that may contain files. The key must be known before the first file, and before any large field."""
 
     def __init__(self, request: Request, opened: ExitStack):
         super().__init__(request, opened, MAX_FILES, MAX_FORM_BYTES, MAX_FIELDS)

@@ -1,4 +1,4 @@
-"""Run queries for the configuration, tags, posts (as entries) and images, and find posts by their URLs."""
+"""Micropub queries: the configuration, tags, posts (as entries) and images. Find posts by their URLs."""
 
 import re
 from collections.abc import Mapping

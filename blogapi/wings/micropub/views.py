@@ -60,7 +60,7 @@ def finish(response: Response) -> Response:
 
 @views.get(MICROPUB, strict_slashes=False)
 def answer_query() -> Response:
-    """Return the result of a query, or a page for a browser, whose request contains neither a query nor a key."""
+    """Return the result of a query. Show browsers, which send neither a query nor a key, a page."""
     request = current_request()
     asked = request.args.get("q")
     if asked is None and "HTTP_AUTHORIZATION" not in request.environ:
@@ -72,7 +72,7 @@ def answer_query() -> Response:
 
 
 def show_endpoint(request: Request) -> Response:
-    """Show a page with the URL to enter in a writing program. Programs can discover the URL from a link in the page."""
+    """Show a page with the URL to enter in a writing program. Programs can also discover it from the page's links."""
     page = render_template("micropub.html", endpoint=public(request, MICROPUB))
     headers = [("Link", f'<{public(request, MICROPUB)}>; rel="micropub"'), ("Content-Security-Policy", POLICY)]
     return respond(request, page.encode(), "text/html; charset=utf-8", headers=headers)
@@ -82,10 +82,10 @@ def show_endpoint(request: Request) -> Response:
 def refuse_xml_rpc() -> Response:
     """Return an error that recommends Micropub to programs that use WordPress's XML-RPC interface."""
     endpoint = public(current_request(), MICROPUB)
-    raise NotFound(f"XML-RPC is not supported; choose Micropub in the program, with the address {endpoint}")
+    raise NotFound(f"XML-RPC is not supported; choose Micropub in the program, with the URL {endpoint}")
 
 
-# Added outside the blueprint, whose errors have a different format.
+# Added outside the blueprint, because the blueprint's errors have a different format.
 views.record(lambda state: state.app.add_url_rule("/xmlrpc.php", view_func=refuse_xml_rpc, methods=["GET", "POST"]))
 
 
@@ -145,7 +145,7 @@ def changed_response(request: Request, old: Fields, new: Fields, **more: Any) ->
 
 
 def create(request: Request, message: Submission) -> Response:
-    """Check a post and its photos, then store them, but only once if the client repeats the request."""
+    """Check a post and its photos, then store them. If the client repeats the request, store them only once."""
     if message.type not in ("", "h-entry"):
         raise BadRequest("h: must be entry, or left out")
     entry.refuse(message.properties)

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class ChangedSince(Exception):
-    """Since a proposal was made, the post has changed in fields that the proposal changes."""
+    """Fields that a proposal changes have changed in the post since the proposal was made."""
 
     def __init__(self, names: list[str]):
         super().__init__(f"{', '.join(names)}: changed since; force=true applies the proposal anyway")
@@ -49,11 +49,10 @@ class StoredProposal(NamedTuple):
 
     @property
     def etag(self) -> str:
-        """The entity tag of the proposal."""
         return documents.etag_of(self.document)
 
     def conflicts(self, now: Fields) -> list[str]:
-        """Return the proposed fields that have since changed in the post, to values other than the proposed ones."""
+        """Return the proposed fields that have since changed in the post to values other than the proposed ones."""
         return conflicts(self.base, _base(now | cleared(self.changes), self.changes), _base(now, self.changes))
 
     def log_applied(self) -> None:
@@ -67,7 +66,7 @@ def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str
 
 
 def cleared(changes: Fields) -> Fields:
-    """Return a proposal's changes with None for each cleared field, except for `tags`, which remains an empty list."""
+    """Return a proposal's changes with None for each cleared field, except that cleared `tags` remain an empty list."""
     return {name: value or (value if name == "tags" else None) for name, value in changes.items()}
 
 
@@ -175,7 +174,7 @@ def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> St
 
 
 def _base(post: Fields, names: Fields) -> dict[str, Any]:
-    """Return hashes of a post's fields. Tags are returned as they are, so that a site-wide tag change can edit them."""
+    """Return hashes of a post's fields, but the tags as they are, so that a site-wide tag change can edit them."""
     hashes = {name: documents.hash_of(documents.dump([post.get(name)]).encode()) for name in names}
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 

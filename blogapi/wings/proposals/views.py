@@ -67,27 +67,27 @@ def propose_change(request: Request, post: posts.PostRef) -> Response:
     changes = load_body(request, lambda: posts.id_of(request.database, post))
     proposal = request.database.write(proposals.add, post, changes, request.author, request.check_preconditions)
     if not proposal.is_new:
-        return answer(request, proposal)
+        return proposal_response(request, proposal)
     path = request.address(f"{POSTS_PATH}{proposal.post_id}/proposals/{proposal.id}")
-    return answer(request, proposal, status=201, headers=[("Location", path)])
+    return proposal_response(request, proposal, status=201, headers=[("Location", path)])
 
 
 @views.operation("GET /v1/posts/<id:post>/proposals", LIST, query=QUERY, scopes=READ_SCOPES)
 def list_proposals(request: Request, post: posts.PostRef) -> Response:
     """List the proposals for a post, newest first."""
-    return listed(request, post)
+    return page_response(request, post)
 
 
 @views.operation("GET /v1/proposals", LIST, query=QUERY, scopes=READ_SCOPES)
 def list_all_proposals(request: Request) -> Response:
     """List the proposals for all posts, newest first."""
-    return listed(request)
+    return page_response(request)
 
 
 @views.operation("GET /v1/posts/<id:post>/proposals/<id:proposal>", ONE, scopes=READ_SCOPES)
 def get_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Get a proposal."""
-    return answer(request, proposals.find(request.database, post, proposal))
+    return proposal_response(request, proposals.find(request.database, post, proposal))
 
 
 @views.operation(
@@ -123,12 +123,11 @@ def changed_since(error: proposals.ChangedSince) -> Response:
     return error_response(exceptions.PreconditionFailed(str(error)))
 
 
-def answer(request: Request, proposal: proposals.StoredProposal, **options: Any) -> Response:
-    """Return a proposal and its entity tag."""
+def proposal_response(request: Request, proposal: proposals.StoredProposal, **options: Any) -> Response:
     return tagged_response(request, proposal.document + b"\n", proposal.etag, **options)
 
 
-def listed(request: Request, post: posts.PostRef | None = None) -> Response:
+def page_response(request: Request, post: posts.PostRef | None = None) -> Response:
     """Return a page of the proposals for one post or all posts."""
     page = proposals.page(request.database, post, **request.query)
     return list_response(request, b"[%b]\n" % b",".join(page.items), page.next)

@@ -1,4 +1,4 @@
-"""Storage of tags. A tag exists as long as a post has it, and is spelled as in the newest post that has it."""
+"""Storage of tags. A tag exists as long as a post has it. It is spelled as in the newest of these posts."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -38,7 +38,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
-    """Return a tag by its folded name. Reads one index entry for each of the tag's posts. Raises DoesNotExist."""
+    """Return a tag by its folded name. Read one index entry for each of the tag's posts. Raises DoesNotExist."""
     return CountedTag(*reader.get("tag", tags_query(status), limit=1, first=tag, last=tag)[1:])
 
 
@@ -95,7 +95,7 @@ def delete(tx: Transaction, tag: str, author: Author) -> None:
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: Author) -> set[str]:
     """Change the tags in the documents of all posts with a tag, and return the statuses of the changed posts.
 
-    Only one document is loaded at a time, to save memory, and damaged posts are skipped.
+    To save memory, only one document is loaded at a time. Damaged posts are skipped.
     """
     statuses = set()
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):

@@ -45,6 +45,6 @@ def read_image(file: BinaryIO) -> ImageFile:
 
 def check_size(width: int, height: int) -> None:
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
-        raise InvalidImage(f"must have 1 to {MAX_SIDE:,} pixels a side, not {width:,} x {height:,}")
+        raise InvalidImage(f"must have 1 to {MAX_SIDE:,} pixels per side, not {width:,} x {height:,}")
     if width * height > MAX_PIXELS:
         raise InvalidImage(f"must have at most {MAX_PIXELS // 1_000_000} megapixels, not {width:,} x {height:,}")

@@ -9,7 +9,7 @@ from blogapi.wings.images.formats.file import READ_BYTES, FileReader, InvalidIma
 
 # PNG (W3C, third edition): chunks with a length, a name, data and a checksum
 
-MANY = 2**31  # in bytes, and longer than any chunk
+MANY = 2**31  # bytes; longer than any chunk
 # Chunks of the image, its colours and its animation, and the maximum length of each in bytes
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}

@@ -10,7 +10,7 @@ Size = tuple[int, int]  # width and height
 
 
 class InvalidImage(Exception):
-    """The file is damaged or too large, or has metadata that cannot be removed."""
+    """The file is damaged or too large, or contains metadata that cannot be removed."""
 
 
 class UnsupportedImage(Exception):

@@ -14,7 +14,7 @@ ORIENTATION = 0x0112  # the Exif tag
 
 
 def read_jpeg(reader: FileReader) -> Size:
-    """Keep an image without its metadata, except that a new Exif segment holds its orientation. Return its size."""
+    """Keep an image without its metadata, but store its orientation in a new Exif segment. Return the image's size."""
     reader.keep(0, 2)
     size, orientation, has_scan, position = None, 1, False, 2
     while True:
