@@ -1,4 +1,4 @@
-"""The core's database without a server that shares commits, and with Peewee's own queries."""
+"""The core's database without a server that shares commits, its queries on SQLite, and Peewee's own queries."""
 
 import ast
 from concurrent.futures import ThreadPoolExecutor
@@ -9,13 +9,19 @@ import pytest
 from peewee import SQL
 
 import blogapi
+from blogapi.documents import STATUSES
 from blogapi.paging import ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
+from blogapi.posts.slugs import SELECT_HOLDER
 from blogapi.search import storage as search
 from blogapi.storage import models
 from blogapi.storage.errors import DoesNotExist, Unavailable
 from blogapi.storage.models import ApiKey, Author, BaseModel, Post, PostTag
+from blogapi.webhooks import sender
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.storage import Delivery
+from tests.cases import cases
 from tests.databases import opened
 
 LARGE = "fog " * 100_000
@@ -43,6 +49,35 @@ def test_a_slow_read_ends_in_time_without_threads(plain, impatient):
     numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000000)"
     with pytest.raises(Unavailable):
         plain.read_in_thread("client", lambda reader: reader.row(SQL(f"{numbers} SELECT count(*) FROM n")))
+
+
+EACH = [None, *STATUSES]
+DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1)
+INDEXED = [posts.SELECT_ANY_DUE, posts.SELECT_NEXT_DUE, SELECT_HOLDER, DELIVERIES]
+INDEXED += [
+    query
+    for queries in (posts.SELECT_DOCUMENT, posts.SELECT_PUBLISHED, posts.SELECT_TO_CHANGE)
+    for query in queries.values()
+]
+INDEXED += [webhooks.DELETE_EVENT, sender.SELECT_FIRST_MESSAGES, sender.SELECT_TIMED_MESSAGES]
+INDEXED += [
+    lists.time_query("published_at", status, by_tag, of_second)
+    for status in EACH
+    for by_tag in (True, False)
+    for of_second in (True, False)
+]
+
+
+@cases(
+    ("query", "exceptions"),
+    *((lists.created_query(status, by_tag), []) for status in EACH for by_tag in (0, 1)),
+    *((search.rows_query("created_at", status, "", False), ["SCAN matches"]) for status in EACH),
+    *((query, []) for query in INDEXED),
+    (sender.SELECT_DUE_WEBHOOKS, ["SCAN t1"]),  # reads the few webhooks
+)
+def test_no_query_scans_or_sorts(plan, query, exceptions):
+    steps = [step for step in plan(query) if "VIRTUAL TABLE" not in step]  # the index of the words
+    assert [step for step in steps if "SCAN" in step or "TEMP" in step] == exceptions
 
 
 HELLO = {"title": "Hello", "content": "World", "status": "published", "tags": ["News"]}
