@@ -5,7 +5,7 @@ import re
 from markdown_it import MarkdownIt
 from turbohtml import parse_fragment
 
-from blogapi.markdown.html import markdown_of, safe_markdown_of
+from blogapi.markdown.html import safe_markdown_of
 
 LINK = "[x](javascript:1)"
 BREAKS = "a&#10;&#10;", "a&#13;&#13;"
@@ -83,7 +83,3 @@ def test_no_site_runs_what_was_pasted():
 
 def test_what_is_harmless_stays():
     assert [safe_markdown_of(html)[0].strip() for html, _ in SAFE] == [markdown for _, markdown in SAFE]
-
-
-def test_a_link_without_an_address_around_a_heading_is_its_text():
-    assert markdown_of("<a name=q><h2>x</h2>y</a>") == "## x\n\ny\n"

@@ -211,8 +211,10 @@ def test_a_cover_that_is_not_an_address_is_dropped_with_a_base_url(item):
     ('[caption caption="A boat"]<img src="https://b/c" />[/caption]', "![](https://b/c)\n\nA boat\n"),
     ("One.\n<!--more-->\nTwo.", "One.\n\n<!--more-->\n\nTwo.\n"),
     ("<script src='https://a.example/b.js'></script>", '<script src="https://a.example/b.js"></script>\n'),
+    ('a\n\n[caption id="b"]<a href="/c"><img src="/d" /></a> A <em>e</em>[/caption]', "a\n\n[![](/d)](/c)\n\nA *e*\n"),
+    ("So" + "\x0b" * 100_000 + "on.", "Soon.\n"),
 )
-def test_wordpress_shortcodes_become_their_content(wordpress, content, markdown):
+def test_the_content_of_a_wordpress_post_becomes_markdown(wordpress, content, markdown):
     assert wordpress(content).fields["content"] == markdown
 
 
@@ -234,27 +236,6 @@ def test_a_ghost_covers_description_is_kept_and_html_cards_stay_html(write):
 
 
 # HTML
-
-
-@cases(
-    ("html", "markdown"),
-    ("<p><b>Note:</b>a <b>「b」</b>です <b>c</b><b>d</b></p>", None),
-    ("<p>Write __init__ in __all__.</p>", "Write \\_\\_init\\_\\_ in \\_\\_all\\_\\_.\n"),
-    ("<ul><li>a<ul><li>b</ul><li>c</ul><p>d<p>e", "- a\n  - b\n- c\n\nd\n\ne\n"),
-    ("<table><tr><th>a<tr><td>b<br>c<tr><td><code>d|e</code></table>", "| a |\n| --- |\n| b<br>c |\n| `d\\|e` |\n"),
-    ('<table><tr><td><img src="/a"></td></tr></table>', "| ![](/a) |\n| --- |\n"),
-    ("<table><tr><td rowspan=2>a<td>b<tr><td>c</table>", None),
-    ('<a href="/a"><h2>b</h2><p>c</p>d</a>', "## [b](/a)\n\n[c](/a)\n\n[d](/a)\n"),
-    ('<pre>a <a href="/b">c</a>\nd</pre>', '<pre>a <a href="/b">c</a>&#10;d</pre>\n'),
-    ('a<sup><a href="#n">1</a></sup><ol><li id="n"><p>b</p></li></ol>',
-     'a<sup>[1](#n)</sup>\n\n1. <a id="n"></a>b\n'),
-    ('<pre data-lang="rust">a</pre>', "```rust\na\n```\n"),
-    ("<form><input name=a></form>", '<form><input name="a"></form>\n'),
-    ("<h2>a<br>b</h2><center>c</center>d", "## a<br>b\n\nc\n\nd\n"),
-)  # fmt: skip
-def test_html_that_markdown_cannot_express_stays_html(html, markdown):
-    made = markdown_of(html)
-    assert made == markdown if markdown else "*" not in made and "<" in made
 
 
 def test_tags_that_html_reopens_in_each_paragraph_are_limited():
