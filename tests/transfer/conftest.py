@@ -30,6 +30,17 @@ def write(tmp_path):
 
 
 @pytest.fixture
+def read_file(write):
+    """Read a file with this name and content; return the only item in it."""
+
+    def read_file(name, content):
+        (item,) = read(write({name: content}) / name)
+        return item
+
+    return read_file
+
+
+@pytest.fixture
 def item(write):
     """Read a file with this front matter and name, below a folder."""
 

@@ -39,8 +39,7 @@ def test_null_is_left_out(item):
     assert fields == {"title": "A", "slug": "a", "tags": ["b"], "content": "Words."}
 
 
-def test_a_private_file_is_reported_and_one_in_the_trash_is_left_out(item, write):
-    assert item("title: A\nstatus: private").notes == {"hidden": (3, "status: private")}
+def test_a_file_in_the_trash_is_left_out(write):
     with open_sources(write({"a.md": "---\nstatus: trash\n---\nA"}) / "a.md") as sources:
         assert (len(sources), sources.left_out) == (0, {"post (trash)": 1})
 
@@ -56,12 +55,6 @@ def test_a_private_file_is_reported_and_one_in_the_trash_is_left_out(item, write
 def test_of_two_dates_the_publication_date_counts_and_the_other_is_kept(item, text, published_at, params):
     fields = item(text).fields
     assert (fields["published_at"], fields.get("params")) == (published_at, params)
-
-
-@pytest.mark.parametrize(("name", "slug"), [("_posts/2012-3-9-x.md", "x"), ("2012-03-9-x/index.md", "x")])
-def test_the_day_in_a_file_name_can_have_one_digit(item, name, slug):
-    fields = item("title: A", name).fields
-    assert (fields["published_at"], fields["slug"]) == ("2012-03-09T00:00:00Z", slug)
 
 
 @cases(
@@ -225,11 +218,11 @@ def test_reusable_wordpress_blocks_are_inserted_or_reported(wordpress):
     assert (post.fields["content"], post.notes) == ("Again\n", {"blocks": None})
 
 
-def test_a_ghost_covers_description_is_kept_and_html_cards_stay_html(write):
+def test_a_ghost_covers_description_is_kept_and_html_cards_stay_html(read_file):
     html = "<p>a</p><!--kg-card-begin: html--><table>\n\n<tr><td>*b*</table><script>c</script><!--kg-card-end: html-->"
     posts = [{"id": "p", "title": "A", "slug": "a", "html": html}]
     meta = [{"post_id": "p", "feature_image_alt": "B", "feature_image_caption": "C"}]
-    (post,) = read(write({"a.json": json.dumps({"data": {"posts": posts, "posts_meta": meta}})}) / "a.json")
+    post = read_file("a.json", json.dumps({"data": {"posts": posts, "posts_meta": meta}}))
     assert post.fields["params"] == {"feature_image_alt": "B", "feature_image_caption": "C"}
     assert post.fields["content"] == "a\n\n<table> <tr><td>*b*</table><script>c</script>\n"
     assert {"HTML", "scripts"} <= post.notes.keys()

@@ -1,7 +1,7 @@
 """The programs whose files are read: their names, headers and addresses. A rule of one is not applied to another."""
 
 from blogapi.config import zone_named
-from blogapi.wings.transfer.items import Failure, Item, Note
+from blogapi.wings.transfer.items import Item, Note
 from tests.blogs import open_sources, read, write_files
 from tests.cases import cases
 
@@ -174,10 +174,9 @@ def test_the_posts_of_each_program_are_recognized_and_have_their_dates_and_tags(
         assert all(isinstance(item, Item) for item in found), (name, found)
         contents = [item.fields["content"].strip("#- \n") for item in found]  # without headers
         assert name == "Notion" or {*contents} <= {*"ABCDE"}, (name, contents)
-        fields = {item.fields["slug"]: item.fields for item in found}
-        assert {
-            slug: (each.get("status"), each.get("published_at"), each.get("tags")) for slug, each in fields.items()
-        } == expected, name
+        names = ("status", "published_at", "tags")
+        posts = {item.fields["slug"]: tuple(map(item.fields.get, names)) for item in found}
+        assert posts == expected, name
 
 
 def test_addresses_follow_the_rules_of_the_program(tmp_path):
@@ -273,10 +272,9 @@ def test_headers_that_are_not_read_are_refused_and_a_paragraph_with_a_colon_is_t
     assert [read(write({"2020-01-02-a.md": text}))[0].fields["content"] for text in TEXTS] == [*TEXTS]
 
 
-def test_properties_of_any_name_are_read(write):
-    (item,) = read(write({"a.md": "up:: [[Kitchen]]\nrating:: 5\n\nText."}))
-    assert item.fields["params"] == {"up": "[[Kitchen]]", "rating": 5}
-    assert item.fields["content"] == "Text."
+def test_properties_of_any_name_are_read(read_file):
+    post = read_file("a.md", "up:: [[Kitchen]]\nrating:: 5\n\nText.")
+    assert (post.fields["params"], post.fields["content"]) == ({"up": "[[Kitchen]]", "rating": 5}, "Text.")
 
 
 @cases(
@@ -307,14 +305,9 @@ def test_a_title_that_ends_with_a_line_break_is_not_reported(item):
     "text",
     [
         *("a: b\n" * 20_000, "- a: b\n" * 10_000, "# x\n\n" + "A: b\n" * 20_000, " a\n" * 30_000),
-        *(
-            "import 'a'\n" * 10_000,
-            "import a" * 20_000,
-            "export const a = {" + " a" * 50_000,
-            '{"a": "' + "b" * 200_000,
-        ),
+        *("import 'a'\n" * 10_000, "import a" * 20_000, "export const a = {" + " a" * 50_000),
+        '{"a": "' + "b" * 200_000,
     ],
 )
 def test_headers_that_never_end_are_read_in_linear_time(write, text):
-    found = read(write({"a.md": text + "!"}), zone=zone_named("UTC"))
-    assert [isinstance(each, Item | Failure) for each in found] == [True]
+    assert len(read(write({"a.md": text + "!"}), zone=zone_named("UTC"))) == 1

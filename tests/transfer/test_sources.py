@@ -26,6 +26,8 @@ from tests.cases import cases
         ("", "\u200b.md", "untitled"),
         ("", f"{'a' * 100}.md", "a" * 100),
         ("", f"{'ab-' * 40}c.md", "ab-" * 26 + "ab"),
+        ("", "_posts/2020-1-2-trip.md", "trip"),
+        ("", "2020-01-2-trip/index.md", "trip"),
         ("", "2020-01-02-trip/index.md", "trip"),
         ("", "posts/trip/index.md", "trip"),
         ("slug: b\npermalink: /c/", "a.md", "b"),
@@ -144,7 +146,8 @@ def test_in_jekyll_the_name_of_a_file_is_its_title(item):
         ("permalink: /2018/01/02/a", "a.md", "2018-01-02T00:00:00Z", "published"),
         ("url: https://a.example/blog/2018/01/02/", "a.md", "2018-01-02T00:00:00Z", "published"),
         ("permalink: /2018/13/02/a", "a.md", None, None),
-        ("", "2019-01-02-a/index.md", "2019-01-02T00:00:00Z", "published"),
+        ("", "2019-01-2-a/index.md", "2019-01-02T00:00:00Z", "published"),
+        ("", "_posts/2019-1-2-a.md", "2019-01-02T00:00:00Z", "published"),
         ("", "2019-01-02.md", None, None),  # a daily note, which nobody means to publish
         ("", "a.md", None, None),
         ("date: 2020-01-02\ndraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
