@@ -1,6 +1,7 @@
 """Fixtures that write and read files."""
 
 from functools import partial
+from itertools import count
 
 import pytest
 
@@ -41,11 +42,13 @@ def read_file(write):
 
 
 @pytest.fixture
-def item(write):
-    """Read a file with this front matter and name, below a folder."""
+def item(tmp_path):
+    """Read a file with this front matter and name, below a folder of its own with these other files."""
+    numbers = count()
 
-    def read_one(text, name="a.md", content="Words.", **options):
-        (item,) = read(write({name: f"---\n{text}\n---\n\n{content}"}), **options)
+    def read_one(text, name="a.md", content="Words.", others=None, **options):
+        files = {name: f"---\n{text}\n---\n\n{content}"} | (others or {})
+        (item,) = read(write_files(tmp_path / f"{next(numbers)}", files), **options)
         return item
 
     return read_one

@@ -44,13 +44,11 @@ def test_a_file_in_the_trash_is_left_out(write):
         assert (len(sources), sources.left_out) == (0, {"post (trash)": 1})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "published_at", "params"),
-    [
-        ("date: 2020-01-18\npublishDate: 2020-01-19", "2020-01-19T00:00:00Z", {"date": "2020-01-18"}),
-        ("pubDate: 2020-01-01\ndate: 2020-01-02", "2020-01-01T00:00:00Z", {"date": "2020-01-02"}),
-        ("date: 2020-01-18\npublishDate: 2020-01-18T00:00:00Z", "2020-01-18T00:00:00Z", None),
-    ],
+    ("date: 2020-01-18\npublishDate: 2020-01-19", "2020-01-19T00:00:00Z", {"date": "2020-01-18"}),
+    ("pubDate: 2020-01-01\ndate: 2020-01-02", "2020-01-01T00:00:00Z", {"date": "2020-01-02"}),
+    ("date: 2020-01-18\npublishDate: 2020-01-18T00:00:00Z", "2020-01-18T00:00:00Z", None),
 )
 def test_of_two_dates_the_publication_date_counts_and_the_other_is_kept(item, text, published_at, params):
     fields = item(text).fields
@@ -63,9 +61,8 @@ def test_of_two_dates_the_publication_date_counts_and_the_other_is_kept(item, te
     ("date: 2020-01-03 02:00:00 +0000", "2020-01-03T02:00:00Z"),
     ("", "2020-01-02T05:00:00Z"),
 )
-def test_times_and_addresses_are_in_the_zone_of_the_site(write, item, text, published_at):
-    write({"_config.yml": "timezone: America/New_York"})
-    found = item(text, "_posts/2020-01-02-a.md")
+def test_times_and_addresses_are_in_the_zone_of_the_site(item, text, published_at):
+    found = item(text, "_posts/2020-01-02-a.md", others={"_config.yml": "timezone: America/New_York"})
     assert (found.fields["published_at"], found.old_paths) == (published_at, ("/2020/01/02/a.html",))
 
 
@@ -175,13 +172,11 @@ def test_text_that_only_looks_like_an_image_stays(item, content):
     assert "relative images" not in found.notes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "content", "made"),
-    [
-        ("image: /b.png", "![a](/c.png)", "![a](https://a.example/x/c.png)"),
-        ("image: ../b.png", '<img src="c.png">\n`![a](b)`', '<img src="https://a.example/x/posts/c.png">\n`![a](b)`'),
-        ("image: https://a.example/x/b.png", "[a]: ./c.png", "[a]: https://a.example/x/posts/c.png"),
-    ],
+    ("image: /b.png", "![a](/c.png)", "![a](https://a.example/x/c.png)"),
+    ("image: ../b.png", '<img src="c.png">\n`![a](b)`', '<img src="https://a.example/x/posts/c.png">\n`![a](b)`'),
+    ("image: https://a.example/x/b.png", "[a]: ./c.png", "[a]: https://a.example/x/posts/c.png"),
 )
 def test_relative_images_become_absolute_below_a_base_url(item, text, content, made):
     fields = item(f"title: A\n{text}", "posts/a.md", content, site="https://a.example/x").fields

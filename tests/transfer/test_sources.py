@@ -11,40 +11,38 @@ from tests.cases import cases
 # The slug
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "name", "slug"),
-    [
-        ("slug: b", "2020-01-02-a.md", "b"),
-        ("slug: Große Pläne", "a.md", "grosse-plane"),
-        ("slug: ''", "a.md", "a"),
-        ("", "2020-01-02-Some_Title.md", "some-title"),
-        ("", "2020-13-02-a.md", "2020-13-02-a"),
-        ("", "2020-01-02.md", "2020-01-02"),
-        ("", "a.b.markdown", "a-b"),
-        ("", "A.MDX", "a"),
-        ("", "€.md", "eur"),
-        ("", "\u200b.md", "untitled"),
-        ("", f"{'a' * 100}.md", "a" * 100),
-        ("", f"{'ab-' * 40}c.md", "ab-" * 26 + "ab"),
-        ("", "_posts/2020-1-2-trip.md", "trip"),
-        ("", "2020-01-2-trip/index.md", "trip"),
-        ("", "2020-01-02-trip/index.md", "trip"),
-        ("", "posts/trip/index.md", "trip"),
-        ("slug: b\npermalink: /c/", "a.md", "b"),
-        ("permalink: /2020/01/02/b.html", "a.md", "b"),
-        ("permalink: /b/index.html", "a.md", "b"),
-        ("path: x/b", "a.md", "b"),
-        ("url: https://a.example/x/B%20c/?q#f", "a.md", "b-c"),
-        ("permalink: /2019/01/02/%C3%BCber-uns/", "a.md", "uber-uns"),
-        ("url: https://a.example/", "a.md", "a"),
-        ("permalink: /", "a.md", "a"),
-        ("permalink: false\nurl: /b", "a.md", "b"),
-        ("permalink: pretty", "a.md", "a"),
-        ("permalink: /:categories/:title.html", "a.md", "a"),
-        ("permalink: '/x/{{ page.fileSlug }}/'", "a.md", "a"),
-        ("permalink: [a, b]", "a.md", "a"),
-        ("postSlug: b", "a.md", "b"),  # Astro themes
-    ],
+    ("slug: b", "2020-01-02-a.md", "b"),
+    ("slug: Große Pläne", "a.md", "grosse-plane"),
+    ("slug: ''", "a.md", "a"),
+    ("", "2020-01-02-Some_Title.md", "some-title"),
+    ("", "2020-13-02-a.md", "2020-13-02-a"),
+    ("", "2020-01-02.md", "2020-01-02"),
+    ("", "a.b.markdown", "a-b"),
+    ("", "A.MDX", "a"),
+    ("", "€.md", "eur"),
+    ("", "\u200b.md", "untitled"),
+    ("", f"{'a' * 100}.md", "a" * 100),
+    ("", f"{'ab-' * 40}c.md", "ab-" * 26 + "ab"),
+    ("", "_posts/2020-1-2-trip.md", "trip"),
+    ("", "2020-01-2-trip/index.md", "trip"),
+    ("", "2020-01-02-trip/index.md", "trip"),
+    ("", "posts/trip/index.md", "trip"),
+    ("slug: b\npermalink: /c/", "a.md", "b"),
+    ("permalink: /2020/01/02/b.html", "a.md", "b"),
+    ("permalink: /b/index.html", "a.md", "b"),
+    ("path: x/b", "a.md", "b"),
+    ("url: https://a.example/x/B%20c/?q#f", "a.md", "b-c"),
+    ("permalink: /2019/01/02/%C3%BCber-uns/", "a.md", "uber-uns"),
+    ("url: https://a.example/", "a.md", "a"),
+    ("permalink: /", "a.md", "a"),
+    ("permalink: false\nurl: /b", "a.md", "b"),
+    ("permalink: pretty", "a.md", "a"),
+    ("permalink: /:categories/:title.html", "a.md", "a"),
+    ("permalink: '/x/{{ page.fileSlug }}/'", "a.md", "a"),
+    ("permalink: [a, b]", "a.md", "a"),
+    ("postSlug: b", "a.md", "b"),  # Astro themes
 )
 def test_the_slug_comes_from_the_file_its_path_or_its_name(item, text, name, slug):
     assert item(f"title: A\n{text}", name).fields["slug"] == slug
@@ -94,18 +92,16 @@ def test_a_slug_shared_within_a_folder_and_day_is_refused_for_the_later_file(wri
 # The title
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "title"),
-    [
-        ("2020-01-02-my-first_post.md", "My first post"),
-        ("inbox.md", "Inbox"),
-        ("iPhone and Wi-Fi.md", "iPhone and Wi-Fi"),
-        ("über-brot.md", "Über brot"),
-        ("a-trip/index.md", "A trip"),
-        ("-.md", "-"),
-        ("2024-03-04.md", "2024-03-04"),
-        ("a\x1b.md", "A\ufffd"),
-    ],
+    ("2020-01-02-my-first_post.md", "My first post"),
+    ("inbox.md", "Inbox"),
+    ("iPhone and Wi-Fi.md", "iPhone and Wi-Fi"),
+    ("über-brot.md", "Über brot"),
+    ("a-trip/index.md", "A trip"),
+    ("-.md", "-"),
+    ("2024-03-04.md", "2024-03-04"),
+    ("a\x1b.md", "A\ufffd"),
 )
 def test_a_file_without_a_title_or_a_text_gets_its_name_as_one(item, name, title):
     found = item("tags: [a]", name, content="![](a.png)")
@@ -138,37 +134,35 @@ def test_in_jekyll_the_name_of_a_file_is_its_title(item):
 # The date and the status
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "name", "published_at", "status"),
-    [
-        ("date: 2020-01-02", "2019-01-02-a.md", "2020-01-02T00:00:00Z", "published"),
-        ("permalink: /2018/01/02/a", "2019-01-02-a.md", "2019-01-02T00:00:00Z", "published"),
-        ("permalink: /2018/01/02/a", "a.md", "2018-01-02T00:00:00Z", "published"),
-        ("url: https://a.example/blog/2018/01/02/", "a.md", "2018-01-02T00:00:00Z", "published"),
-        ("permalink: /2018/13/02/a", "a.md", None, None),
-        ("", "2019-01-2-a/index.md", "2019-01-02T00:00:00Z", "published"),
-        ("", "_posts/2019-1-2-a.md", "2019-01-02T00:00:00Z", "published"),
-        ("", "2019-01-02.md", None, None),  # a daily note, which nobody means to publish
-        ("", "a.md", None, None),
-        ("date: 2020-01-02\ndraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
-        ("date: 2020-01-02\nstatus: archived", "a.md", "2020-01-02T00:00:00Z", "archived"),
-        ("date: 2020-01-02", "x/_drafts/y/a.md", "2020-01-02T00:00:00Z", "draft"),
-        ("", "drafts/a.md", None, "draft"),
-        ("draft: false", "drafts/a.md", None, "published"),
-        ("date: 2026-11-20T12:00:00Z", "a.md", "2026-11-20T12:00:00Z", "published"),
-        ("date: 2026-11-20T12:00:01Z", "a.md", "2026-11-20T12:00:01Z", "scheduled"),
-        ("date: 2027-01-01\ndraft: false", "a.md", "2027-01-01T00:00:00Z", "scheduled"),
-        ("date: 2026-01-01\nstatus: scheduled", "a.md", "2026-01-01T00:00:00Z", "published"),
-        ("date: 2027-01-01\ndraft: true", "a.md", None, "draft"),
-        ("status: scheduled", "a.md", None, "scheduled"),
-        ("Date: 2020-01-02\nDraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
-        ("date: 2023-01-29 18:30:22 2023 -0800", "a.md", "2023-01-30T02:30:22Z", "published"),  # Jekyll
-        ("pubDatetime: 2022-09-23T15:22:00Z", "a.md", "2022-09-23T15:22:00Z", "published"),  # Astro themes
-        ("published: true", "_posts/a.md", None, "published"),
-        ("published: 2020-04-28", "a.md", "2020-04-28T00:00:00Z", "published"),
-        ("published: 2020-04-28 10:00\ndraft: true", "a.md", "2020-04-28T10:00:00Z", "draft"),
-        ("slug: 2019-01-02-a\nstatus: draft\nid: 1\ncreated_at: 2020-01-02", "2019-01-02-a.md", None, "draft"),
-    ],
+    ("date: 2020-01-02", "2019-01-02-a.md", "2020-01-02T00:00:00Z", "published"),
+    ("permalink: /2018/01/02/a", "2019-01-02-a.md", "2019-01-02T00:00:00Z", "published"),
+    ("permalink: /2018/01/02/a", "a.md", "2018-01-02T00:00:00Z", "published"),
+    ("url: https://a.example/blog/2018/01/02/", "a.md", "2018-01-02T00:00:00Z", "published"),
+    ("permalink: /2018/13/02/a", "a.md", None, None),
+    ("", "2019-01-2-a/index.md", "2019-01-02T00:00:00Z", "published"),
+    ("", "_posts/2019-1-2-a.md", "2019-01-02T00:00:00Z", "published"),
+    ("", "2019-01-02.md", None, None),  # a daily note, which nobody means to publish
+    ("", "a.md", None, None),
+    ("date: 2020-01-02\ndraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
+    ("date: 2020-01-02\nstatus: archived", "a.md", "2020-01-02T00:00:00Z", "archived"),
+    ("date: 2020-01-02", "x/_drafts/y/a.md", "2020-01-02T00:00:00Z", "draft"),
+    ("", "drafts/a.md", None, "draft"),
+    ("draft: false", "drafts/a.md", None, "published"),
+    ("date: 2026-11-20T12:00:00Z", "a.md", "2026-11-20T12:00:00Z", "published"),
+    ("date: 2026-11-20T12:00:01Z", "a.md", "2026-11-20T12:00:01Z", "scheduled"),
+    ("date: 2027-01-01\ndraft: false", "a.md", "2027-01-01T00:00:00Z", "scheduled"),
+    ("date: 2026-01-01\nstatus: scheduled", "a.md", "2026-01-01T00:00:00Z", "published"),
+    ("date: 2027-01-01\ndraft: true", "a.md", None, "draft"),
+    ("status: scheduled", "a.md", None, "scheduled"),
+    ("Date: 2020-01-02\nDraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
+    ("date: 2023-01-29 18:30:22 2023 -0800", "a.md", "2023-01-30T02:30:22Z", "published"),  # Jekyll
+    ("pubDatetime: 2022-09-23T15:22:00Z", "a.md", "2022-09-23T15:22:00Z", "published"),  # Astro themes
+    ("published: true", "_posts/a.md", None, "published"),
+    ("published: 2020-04-28", "a.md", "2020-04-28T00:00:00Z", "published"),
+    ("published: 2020-04-28 10:00\ndraft: true", "a.md", "2020-04-28T10:00:00Z", "draft"),
+    ("slug: 2019-01-02-a\nstatus: draft\nid: 1\ncreated_at: 2020-01-02", "2019-01-02-a.md", None, "draft"),
 )
 def test_the_date_and_the_status_are_derived_from_the_file(item, text, name, published_at, status):
     fields = item(f"title: A\n{text}", name).fields
@@ -300,26 +294,24 @@ def test_front_matter_may_follow_white_space(write, blank, marks, sign):
 # Content that the author should check
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "notes"),
-    [
-        ("![a](b.png)", [("relative images", 5)]),
-        ("\n<img alt='' src='/b.png'>", [("relative images", 6), ("HTML", 6)]),
-        ("![a]\n\n[a]: b.jpg 'B'", [("relative images", 7)]),
-        ("![a](https://a.example/b.png) ![](//b.example/c) ![](data:,)", []),
-        ("{{< figure src=x >}}", [("shortcodes", 5)]),
-        ("a\n\n{% include x %}", [("shortcodes", 7)]),
-        ("[gallery ids='1'] [caption]", [("shortcodes", 5)]),
-        ("a\n\nimport Chart from '../Chart.astro';", [("shortcodes", 7)]),
-        ("[[Note]] [a](b.md)", [("wiki links", 5), ("links to files", 5)]),
-        ("a\n[a](b.pdf)", [("links to files", 6)]),
-        ("[![a](https://b.example/b.png)](../c.JPG 'd')", [("links to files", 5)]),
-        ("[a](/b.pdf) [a](https://c/d.pdf) [a](//c/d.pdf) [a](#e.pdf) [a](f/) [a](g.html)", []),
-        ("a<br>b <https://a.example/> 1 < 2", [("HTML", 5)]),
-        ("\\</script> \\<b>", []),
-        ("```\n![a](b.png) {{ c }} <br>\n```\n`[[d]]`", []),
-        ("~~~\n<br>", []),
-    ],
+    ("![a](b.png)", [("relative images", 5)]),
+    ("\n<img alt='' src='/b.png'>", [("relative images", 6), ("HTML", 6)]),
+    ("![a]\n\n[a]: b.jpg 'B'", [("relative images", 7)]),
+    ("![a](https://a.example/b.png) ![](//b.example/c) ![](data:,)", []),
+    ("{{< figure src=x >}}", [("shortcodes", 5)]),
+    ("a\n\n{% include x %}", [("shortcodes", 7)]),
+    ("[gallery ids='1'] [caption]", [("shortcodes", 5)]),
+    ("a\n\nimport Chart from '../Chart.astro';", [("shortcodes", 7)]),
+    ("[[Note]] [a](b.md)", [("wiki links", 5), ("links to files", 5)]),
+    ("a\n[a](b.pdf)", [("links to files", 6)]),
+    ("[![a](https://b.example/b.png)](../c.JPG 'd')", [("links to files", 5)]),
+    ("[a](/b.pdf) [a](https://c/d.pdf) [a](//c/d.pdf) [a](#e.pdf) [a](f/) [a](g.html)", []),
+    ("a<br>b <https://a.example/> 1 < 2", [("HTML", 5)]),
+    ("\\</script> \\<b>", []),
+    ("```\n![a](b.png) {{ c }} <br>\n```\n`[[d]]`", []),
+    ("~~~\n<br>", []),
 )
 def test_content_that_works_only_on_one_site_is_reported_with_its_line(item, content, notes):
     assert list(item("title: A", content=content).notes.items()) == notes
