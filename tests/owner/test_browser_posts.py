@@ -94,7 +94,7 @@ def test_without_scripts_a_post_that_is_too_long_is_still_there_after_going_back
     with window.next_page():
         window.click("Save draft")
     assert window.text.startswith(
-        "Too long\nThis is too long to be saved: a post can have 1,000,000 characters.\nGo back"
+        "Too long\nThis is too long to save: a post can be at most 1,000,000 characters long.\nGo back"
     )
     assert shown_after_going_back(window, typed) == typed
 

@@ -88,7 +88,7 @@ def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(
     assert window.run("paste", "plain", DOCUMENT)  # The browser pastes its text.
     window.press(Keys.END)
     window.run("paste", "plain", f"<b>{'x' * 100_001}</b>")
-    eventually(lambda: "Pasted as text: its formatting could not be read." in window.text)
+    eventually(lambda: "Pasted as plain text, because the formatting could not be read." in window.text)
     assert window.value("content") == "Before. plain"
     assert [each for each in window.browser.problems() if "Security" in each] == []
 

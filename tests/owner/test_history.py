@@ -78,7 +78,7 @@ def test_a_version_shows_what_changed_since_and_can_be_restored(owner, client, p
     assert (page.all("del"), page.all("ins")) == (["Hello", "hello", "Two."], ["Bye", "bye", "2."])
     assert page.soup.select_one(".text").text.strip() == "One.\nTwo."
     page = page.press("Restore this version")
-    assert page.said[0] == "“Hello” is as it was."
+    assert page.said[0] == "“Hello” was restored to an earlier version."
     assert without_times(get(client)).items() >= (WORDS | {"slug": "bye"}).items()
     page.press("Undo")
     assert get(client)["content"] == "One.\n2.\n"
@@ -94,7 +94,7 @@ def test_any_two_versions_can_be_compared(owner, client, post):
     for (old, new), lines in cases.items():
         page = view(owner, f"{action}?old={old}&new={new}")
         assert page.all("del, ins") == lines, (old, new)
-    assert page.said[0] == "They do not differ."
+    assert page.said[0] == "There are no differences."
     for query, status in (("old=9", 404), ("old=x", 400), ("old=1&new=-1", 400), (f"old={10**18}", 404)):
         assert view(owner, f"{action}?{query}").status == status, query
 

@@ -108,8 +108,8 @@ def test_the_list_warns_if_the_clock_is_behind(owner, post, clock):
     post(status="published")
     assert view(owner, "/settings/posts").all(".problem") == []
     clock.now -= 3600
-    told = "it says 2026-11-20 11:00 UTC, but a post is from 2026-11-20 12:00 UTC."
-    assert view(owner, "/settings/posts").all(".problem") == [f"The clock of the server is behind: {told}"]
+    told = "it says 2026-11-20 11:00 UTC, but a post is dated 2026-11-20 12:00 UTC."
+    assert view(owner, "/settings/posts").all(".problem") == [f"The server’s clock is behind: {told}"]
 
 
 @cases(

@@ -18,7 +18,7 @@ POLICY = (
     "frame-ancestors 'self'; sandbox"
 )
 DAY = 24 * 3600
-ENDED = "No such preview: it has ended, or its address is not complete."
+ENDED = "No such preview: it has ended, or its URL is incomplete."
 
 
 def previewed(owner, **fields):

@@ -274,11 +274,11 @@ def test_a_session_of_several_days_lasts_from_its_last_use(app, database, clock)
 
 
 @cases(
-    ("days", "period"), [(0, "for twelve hours"), (1, "until it is not used for 1 day"), (30, "not used for 30 days")]
+    ("days", "period"), [(0, "for twelve hours"), (1, "until 1 day after its last use"), (30, "until 30 days after")]
 )
 def test_the_page_behind_a_link_says_how_long_its_session_lasts(stranger, database, days, period):
     link = database.write(sessions.add, sessions.LINK, days)
-    assert f"{period}. It works once." in view(stranger, f"/settings/open?link={link}").text
+    assert f"The session lasts {period}" in view(stranger, f"/settings/open?link={link}").text
 
 
 @pytest.mark.both_engines

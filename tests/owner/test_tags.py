@@ -51,13 +51,13 @@ def test_a_tag_is_renamed_merged_and_deleted_and_each_is_undone(owner, tagged, c
         clock.now += 5
         page = page.press("Undo")
         assert tags(client) == before
-        assert page.said[0].endswith("as they were.")
+        assert page.said[0].endswith("were restored.")
         clock.now += 5
 
 
 def test_a_taken_name_requires_a_merge(owner, tagged, client):
     page = press(owner, "a", "Rename", name="b")
-    assert (page.status, page.all(".problem p")) == (400, ["Nothing was changed: there is a tag “b” already."])
+    assert (page.status, page.all(".problem p")) == (400, ["Nothing was changed: the tag “b” already exists."])
     assert tags(client) == {"a": 1, "b": 1, "travel": 2}
     page.press("Merge the two")
     assert tags(client) == {"b": 2, "travel": 2}
@@ -68,13 +68,13 @@ def test_a_taken_name_requires_a_merge(owner, tagged, client):
 def test_an_undo_leaves_what_others_changed_in_the_same_second_or_since_alone(owner, tagged, client):
     page = press(owner, "a", "Rename", name="x")
     press(owner, "b", "Rename", name="y")
-    assert page.press("Undo").said[0] == "The tags of 1 post are as they were."
+    assert page.press("Undo").said[0] == "The tags of 1 post were restored."
     assert tags(client) == {"a": 1, "travel": 2, "y": 1}
     page = press(owner, "a", "Rename", name="x")
     last = press(owner, "travel", "Rename", name="trips")
-    assert page.press("Undo").said[0] == "The tags of 0 posts are as they were."
+    assert page.press("Undo").said[0] == "The tags of 0 posts were restored."
     assert tags(client) == {"trips": 2, "x": 1, "y": 1}
-    assert last.press("Undo").said[0] == "The tags of 2 posts are as they were."
+    assert last.press("Undo").said[0] == "The tags of 2 posts were restored."
     assert tags(client) == {"travel": 2, "x": 1, "y": 1}
 
 

@@ -24,7 +24,7 @@ from blogapi.wings.proposals.storage import conflicts
 FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # The form has no former slugs.
 LABELS = {name: field.label or name.replace("_", " ").capitalize() for name, field in documents.FIELDS.items()}
 TEXTS = [name for name in FORM_FIELDS if documents.FIELDS[name].kind == "text"]
-# Optional fields that a post's form and page show one after another, without special markup
+# optional fields that a post's form and page show one after another, without special markup
 MORE_FIELDS = {
     name: field
     for name, field in documents.FIELDS.items()
@@ -109,7 +109,7 @@ def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
 
 
 def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Parse the fields entered in the form; return the valid ones, and the reasons why the other ones are invalid.
+    """Parse the fields entered in the form; return the valid ones, and why the others are invalid.
 
     Unedited text keeps the line breaks of the `old` post. Edited text gets CRLF if the old text had it.
     """

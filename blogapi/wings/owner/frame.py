@@ -32,7 +32,7 @@ ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
 PREVIEW = "/preview"  # this path receives a post's form, which must contain a separate token for it
-# Maximum size of a form that is not a post's, and of any form sent without a session, which the error page repeats
+# maximum size of a form other than a post's, and of any form sent without a session, which the error page shows again
 MAX_FORM_BYTES = 64 * 1024
 MAX_COPY_BYTES = 4 * 1024 * 1024  # maximum size of the unsaved draft in a post's form
 OFFERED_TAGS = 500
@@ -127,7 +127,7 @@ def form_token(action: str) -> str:
 
 
 def cookie_name(suffix: str = "") -> str:
-    """Return the name of a cookie. Browsers accept the `__Secure-` prefix only over TLS."""
+    """Return the name of a cookie. Browsers accept its `__Secure-` prefix only over TLS."""
     return f"{'__Secure-' if request.service.config.base_url.startswith('https:') else ''}blogapi{suffix}"
 
 

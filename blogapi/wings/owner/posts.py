@@ -40,7 +40,7 @@ PROPOSALS_PER_PAGE = 4  # few, because comparing and showing a proposal can take
 MAX_COUNTED = 100_000  # maximum number of posts counted for each status; counting this many takes 5 ms
 MAX_QUERY = 200  # maximum length of a search (in characters)
 COMPARING_SECONDS = 0.5  # time limit on comparing the versions on a page of the history
-MAX_SPLIT = 200_000  # do not count the changed words in longer posts, because other requests wait during the count
+MAX_SPLIT = 200_000  # do not count the changed words in longer texts, because other requests wait during the count
 SEARCHED_VERSIONS = 5  # how many recent versions to search for the one that a page was opened with
 LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
@@ -55,7 +55,7 @@ views = Blueprint("posts", __name__)
 
 @views.get("/posts")
 def show_posts() -> str:
-    """Show the posts, last changed first, and how many have each status."""
+    """Show the posts, most recently changed first, and the number of posts with each status."""
     database, query = request.database, asked()
     words = query.get("q", "")
     if words and not any(map(str.isalnum, words)):
@@ -146,7 +146,7 @@ def title_by(find: Callable, post_id: int) -> str:
 def check_etag(etag: str | None, document: bytes | None) -> None:
     """Raise PreconditionFailed unless a post's entity tag is still the one in its form."""
     if document is None or etag_of(document) != etag:
-        raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
+        raise PreconditionFailed("The post has changed in the meantime. Its history contains every version.")
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any, show: Callable = show_changed) -> Any:
@@ -175,7 +175,7 @@ def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
 
 
 def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, Any]:
-    """Return a brief of a proposal: the lines that it would change, without its full text, which can be long."""
+    """Summarize a proposal: return the lines that it would change, but not its full text, which can be long."""
     facts = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at, "etag": proposal.etag}
     facts |= {"conflicts": proposal.conflicts(now), "former_slugs": proposal.changes.get("former_slugs")}
     return facts | {"changed": changed_fields(as_typed(now), as_typed(now | proposals.cleared(proposal.changes)))}
@@ -300,7 +300,7 @@ def show_version(post_id: int, version: int) -> str:
 @views.post(f"{VERSION}/restore")
 def restore_version(post_id: int, version: int) -> Any:
     """Restore a version, except for its slug, status and date."""
-    return change(post_id, "is as it was.", revisions.restore, version)
+    return change(post_id, "was restored to an earlier version.", revisions.restore, version)
 
 
 @views.post(f"{POST}/undo")
@@ -314,7 +314,7 @@ def undo_change(post_id: int) -> Any:
 
 @views.get("/trash")
 def show_trash() -> str:
-    """Show the posts in the trash, last deleted first. A search shows only posts that contain a string."""
+    """Show the posts in the trash, most recently deleted first. A search shows only posts that contain a string."""
     query = asked()
     text = query.pop("q", "")[:MAX_QUERY]
     options = trash_query.load(query)

@@ -118,7 +118,7 @@ def shared_post(reader: Reader, token: str) -> bytes:
     """Return the document of the post that a link shares. Raises DoesNotExist."""
     is_valid = (PreviewLink.digest == digest_of(token)) & (PreviewLink.ends_at > reader.now)
     query = Post.select(DOCUMENT).join(PreviewLink, on=Post.id == PreviewLink.post_id).where(is_valid)
-    return documents.intact(*reader.get("preview: it has ended, or its address is not complete", query))
+    return documents.intact(*reader.get("preview: it has ended, or its URL is incomplete", query))
 
 
 def previews(reader: Reader, post_id: int) -> list[tuple[bytes, str, str]]:

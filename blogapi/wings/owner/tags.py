@@ -35,7 +35,7 @@ def show_tags(**shown: Any) -> str:
 def rename_tag() -> Response:
     """Rename a tag in every post, or merge it with another."""
     change = tag_change.load({"name": g.form.get("name", ""), "merge": "merge" in g.form})
-    return changed(g.form.get("tag", ""), f"is “{change['name']}” now.", tags.rename, change["name"], change["merge"])
+    return changed(g.form.get("tag", ""), f"is now “{change['name']}”.", tags.rename, change["name"], change["merge"])
 
 
 @views.post("/tags/delete")
@@ -48,11 +48,11 @@ def undo_tag() -> Response:
     """Undo the last change to a tag."""
     tag = fold(g.form.get("tag", ""))
     count = request.database.write_in_thread(undo.undo_tag, tag, g.form.get("changed_at", ""), request.author)
-    return done("/tags", f"The tags of {count} {'post' if count == 1 else 'posts'} are as they were.")
+    return done("/tags", f"The tags of {count} {'post' if count == 1 else 'posts'} were restored.")
 
 
 def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
-    """Change a tag in every post, in a thread, and offer Undo."""
+    """Change a tag in every post, using a thread, and offer Undo."""
     author = request.author  # The thread cannot access the request.
 
     def operation(tx: Transaction) -> str:

@@ -46,7 +46,7 @@ export const openEditor = (area, isAdded) => {
     area.setSelectionRange(from, to);
     area.focus();
   };
-  // A place is kept for text that comes later. What is typed there in the meantime goes after that text.
+  // A place marks where later text will go. Text typed there in the meantime ends up after that text.
   const place = () => places[places.push({ at: area.selectionEnd }) - 1];
   const fill = (kept, text, at = kept.at) => {
     const isHere = document.activeElement === area && [at, area.selectionStart, area.selectionEnd].every((each) => each === kept.at);

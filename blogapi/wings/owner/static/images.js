@@ -89,7 +89,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     return box.appendChild(create("input", { type, dir: "auto" }));
   };
   const search = field("Search by name", "search");
-  const alt = field("Description, for those who do not see it (may stay empty)", "text");
+  const alt = field("Description for people who cannot see the image (optional)", "text");
   let [choose, next] = [null, ""];
   const more = button("More", () => show(next));
   const show = async (address) => {

@@ -8,7 +8,7 @@ const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in character
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l/i;
 
-// Convert a document one after another in parts of at most MAX_PART. A list, a table or a block of code is not divided.
+// Convert a document in parts of at most MAX_PART, one after another. Lists, tables and blocks of code are not divided.
 const inParts = (body, convert) => {
   const parts = [""];
   const frame = body.children.length === 1 && body.innerHTML.length > MAX_PART && body.querySelector(":scope > :not(ul, ol, dl, table, pre)");
@@ -133,8 +133,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
     return body;
   };
-  // The server converts text that was pasted from a page or a word processor to Markdown, in parts if it is long. The place
-  // of insertion is kept, so text typed in the meantime stays after the pasted text. Ctrl+Shift+V pastes plain text.
+  // The server converts text pasted from a page or a word processor to Markdown, in parts if it is long. The editor marks
+  // the place of insertion, so text typed in the meantime stays after the pasted text. Ctrl+Shift+V pastes plain text.
   const convert = async (html) => {
     const options = { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) };
     const answer = await fetch(`${root}/markdown`, options);
@@ -147,7 +147,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const markdown = html.length > MAX_PASTED ? [] : await inParts(cleaned(html), convert).catch(() => []);
     await editor.settled();
     editor.fill(place, markdown.join("\n\n") || text.replace(/\r\n?/g, "\n"));
-    alarm("paste", markdown.length ? "" : "Pasted as text: its formatting could not be read.");
+    alarm("paste", markdown.length ? "" : "Pasted as plain text, because the formatting could not be read.");
   };
   area.addEventListener("paste", (event) => {
     const data = event.clipboardData;

@@ -40,7 +40,7 @@ const next = () => {
 const question = () => ({ copy: copy.value, number: String(had), over: over.value, draft: draft.value });
 const REASONS = { 0: "there is no connection", 403: "the session has ended; open another in a new tab" };
 
-// Send the typed text, or ask for news; return the status of the answer.
+// Send the typed text, or ask for news; return the status of the response.
 const exchange = async (during = "sending", keepalive = false) => {
   clearTimeout(timer);
   const [sent, isNews] = [Number(number.value), isUnsent()];
@@ -171,12 +171,12 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-// Before saving, send the copy. The page stays if the server does not answer, or has newer text from another form.
+// Before saving, send the copy. The page stays if the server does not respond, or has newer text from another form.
 post.addEventListener("submit", (event) => {
   if (!event.submitter?.formTarget && state !== "leaving") {
     event.preventDefault();
     pressed = event.submitter ?? saveButton;
-    pressed.closest("[popover]")?.hidePopover(); // It would cover what the bar says.
+    pressed.closest("[popover]")?.hidePopover(); // The dialog would cover the bar.
     editor.isAdding && say("Saving once everything is added…");
     isResting() && next();
   }
