@@ -16,7 +16,7 @@ NOON = 1_795_176_000  # 2026-11-20T12:00:00Z
 
 
 def write_files(top, files):
-    """Write files below a folder; return it. What was read before is read again: folders of tests have equal names."""
+    """Write files below a folder; return it. Clear the caches, because several tests have folders of the same name."""
     for read in CACHED:
         read.cache_clear()
     top.mkdir(exist_ok=True)
@@ -41,7 +41,7 @@ def read(*paths, **options):
 
 
 def slugs_in(path):
-    """The slugs of the posts in a file, without holding more than one post at a time."""
+    """The slugs of the posts in a file, read without keeping more than one post in memory."""
     with open_sources(path) as sources:
         return [item.fields["slug"] for item in sources]
 

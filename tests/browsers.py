@@ -1,4 +1,4 @@
-"""The browsers in which tests use pages: Chromium and, for what the two do differently, Firefox, too.
+"""The browsers that tests use: Chromium and, where the two differ, also Firefox.
 
 Each test has a tab of its own, and a host of its own for the blog, whose service all of them share.
 """
@@ -36,7 +36,7 @@ return found.filter((each) => /^http/.test(each.sourceName)).map((each) => each.
 
 
 def program(*names):
-    """Return the path of the first of these programs that is there; without one, the test is skipped."""
+    """Return the path of the first of these programs that is installed. If there is none, skip the test."""
     found = next(filter(None, map(shutil.which, names)), None)
     if not found:
         pytest.skip(f"{names[0]} is not there; .ci/run installs it")
@@ -64,7 +64,7 @@ class Chromium(webdriver.Chrome):
 
     @property
     def process(self):
-        """The id of its process, found through the lock file of its profile."""
+        """The id of the browser's process, found through the lock file of its profile."""
         lock = os.path.join(self.capabilities["chrome"]["userDataDir"], "SingletonLock")
         return int(os.readlink(lock).rpartition("-")[2])
 
@@ -97,7 +97,7 @@ class Chromium(webdriver.Chrome):
         self.execute_cdp_cmd("Input.insertText", {"text": text})
 
     def problems(self):
-        """Return what the console has said since the last time."""
+        """Return what the console has logged since the last call."""
         return [entry["message"] for entry in self.get_log("browser")]
 
     def bypass_policies(self):

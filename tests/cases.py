@@ -7,7 +7,7 @@ from functools import wraps
 def cases(names, *rows):
     """Run a test for each row of a table with these names, or for each value of a single name, with the same fixtures.
 
-    It fails with the errors of all cases that fail. The rows, or values, can also be given as one iterable.
+    The test fails with the errors of all failing cases. The rows, or values, can also be given as one iterable.
     Use `pytest.mark.parametrize` for cases that each need a database of their own.
     """
     if isinstance(names, str):

@@ -60,7 +60,7 @@ def scale(pytestconfig):
 
 
 def message(answer, status=400):
-    """The message of an error, which must have this status."""
+    """Return the message of an error, which must have this status."""
     assert (answer.status_code, answer.json["error"]) == (status, status)
     return answer.json["message"]
 
@@ -113,7 +113,7 @@ LONG = {"docs", "outside", "owner", "server", "sync"}  # the folders whose slow 
 
 
 def pytest_collection_modifyitems(config, items):
-    """Begin with what takes long, so that all workers end at the same time.
+    """Begin with the slowest tests, so that all workers end at the same time.
 
     With another server, leave out the tests that look into the application's thread or need our server.
     """
@@ -161,7 +161,7 @@ def config(backend, tmp_path, request):
 
 @cache
 def application(cors_origins):
-    """Return the application with these origins, which is shared in this process; each test has its own database."""
+    """Return the application with these origins. Tests share it, but each has its own database."""
     with tempfile.TemporaryDirectory() as folder:
         app = create_app(Config(database=Path(folder) / "blog.db", cors_origins=cors_origins))
         app.extensions[EXTENSION].database.close()

@@ -9,7 +9,7 @@ from blogapi.storage.database import Database
 
 @contextmanager
 def opened(location, create=True):
-    """Open a database as a command does, which sets it up or upgrades it if `create`."""
+    """Open a database as a command does. With `create`, this sets up or upgrades the database."""
     with closing(engine_for(location)) as engine:
         engine.open(create)
         yield Database(engine)

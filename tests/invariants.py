@@ -52,7 +52,7 @@ def copies_are_true(rows, posts):
 
 
 def former_slugs_are_true(rows, posts):
-    """A slug leads to a single post, which has or had it."""
+    """Each slug leads to a single post, which has or had this slug."""
     former = [(slug, number) for number, post in posts.items() for slug in post.get("former_slugs", ())]
     hidden = {(post["slug"], number) for number, post in posts.items() if post["status"] != "published"}
     assert sorted(set(rows("SELECT slug, post_id FROM former_slug")) - hidden) == sorted(former)
@@ -86,7 +86,7 @@ def events_are_whole(rows):
 
 
 def history_is_true(rows):
-    """Posts in the trash are nowhere else; the versions of a post follow each other, the last one not too old."""
+    """Posts in the trash exist nowhere else. The versions of a post follow one another; the last is recent."""
     present = dict(rows("SELECT id, version FROM post"))
     kept = rows("SELECT post_id, version, state, document FROM revision")
     assert all(json.loads(document)["id"] == str(number) for number, _, _, document in kept)
@@ -101,7 +101,7 @@ def history_is_true(rows):
 
 
 def ids_are_known(rows, last):
-    """No id is greater than the last one assigned, and every reference is to a post that existed."""
+    """No id is greater than the last assigned id, and every reference is to a post that existed."""
     for name, query in {
         "post": "SELECT max(id) FROM post",
         "webhook": "SELECT max(id) FROM webhook",

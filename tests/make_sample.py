@@ -53,7 +53,7 @@ EMPTY = {"fetched_image", "purge", "search_rebuild", "upload"}
 
 
 def answers(client):
-    """What a client sees of a database."""
+    """Return what a client sees of a database."""
     return [client.get(f"/v1/{path}").json for path in PATHS]
 
 
@@ -95,7 +95,7 @@ def empty_tables(path: Path) -> set[str]:
 
 
 def main(samples: str) -> None:
-    """Write the database, and what a client sees of it, into the folder of the samples."""
+    """Write the database, and what a client sees of it, to the folder with the samples."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "blog.db"
         seen = fill(path)

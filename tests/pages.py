@@ -9,7 +9,7 @@ HEADING_OR_BLOCK = re.compile(r"^#+ ([^\n]+)$|^```(\w*)\n(.*?)^```$", re.MULTILI
 
 
 class Page:
-    """A page from which tests take blocks by heading and language, so that none is forgotten."""
+    """A page. Tests take its blocks by heading and language, so that no block is forgotten."""
 
     def __init__(self, name):
         self.text = (CHECKOUT / name).read_text()
@@ -21,7 +21,7 @@ class Page:
                 self.blocks.append((self.headings[-1], language, block))
 
     def take(self, heading, language="sh"):
-        """Take the blocks in a language that stand under a heading."""
+        """Take the blocks in this language below a heading."""
         taken = [each for each in self.blocks if each[:2] == (heading, language)]
         self.blocks = [each for each in self.blocks if each not in taken]
         return [block for *_, block in taken]

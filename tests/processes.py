@@ -1,4 +1,4 @@
-"""Quick tests start no process: that takes a second, and most tests need none.
+"""Quick tests start no process, because that takes a second, and most tests do not need one.
 
 A test that starts one is slow, unless it is marked as the smoke test of a command. Fixtures that are shared by several
 tests may start what these use.

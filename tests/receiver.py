@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Receiver:
-    """Records the messages it gets, and answers with `status`, or by calling `answer` if that is set."""
+    """Records the messages that it gets, and responds with `status` or, if `answer` is set, by calling it."""
 
     def __init__(self, port=0, tls=None):
         self.messages = []

@@ -2,7 +2,7 @@
 
 A text can have no visible character, a slug can be taken, and an Idempotency-Key used for another body; `before` goes
 with `sort`, and a field is named only once. White space around a line is removed before its length counts, which
-`maxLength` cannot say. Besides, nothing must be sent to the hosts that Schemathesis invents.
+`maxLength` cannot say. The hooks also prevent requests to the hosts that Schemathesis invents.
 """
 
 import itertools

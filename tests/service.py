@@ -37,7 +37,7 @@ def unmeasured():
 
 
 def without_rights(*command):
-    """A command without root's rights to read and write everything, and to raise a priority."""
+    """A command without root's rights to read and write all files, and to raise a priority."""
     if not os.geteuid():
         if not shutil.which("setpriv"):
             pytest.skip("root cannot give up its rights without setpriv")
@@ -48,7 +48,7 @@ def without_rights(*command):
 
 @cache
 def slowness():
-    """How many times slower than usual this machine is, at least 1: limits of processor time hold on a usual one."""
+    """How many times slower than usual this machine is, at least 1. Time limits apply to a usual machine."""
     texts = [{"title": "word " * 20, "tags": ["a", "b", "c"], "number": number} for number in range(300)]
 
     def seconds():
@@ -68,9 +68,9 @@ def free_port():
 
 
 class Server:
-    """A gunicorn with a database. It logs to a file, which is next to the database if that is a file.
+    """A gunicorn with a database. It logs to a file, which is next to the database file, if there is one.
 
-    It creates a key unless it gets the `key` of another server. `measured` lets coverage measure it, if coverage runs;
+    It gets a new key, unless `key` is the key of another server. `measured` lets coverage measure it, if coverage runs;
     that takes time and memory.
     """
 
@@ -129,7 +129,7 @@ class Server:
         )
 
     def start(self):
-        """Start the server and wait until it answers."""
+        """Start the server and wait until it responds."""
         with self.log_file.open("a") as log:
             self.process = subprocess.Popen(self.command, cwd=CHECKOUT, env=self.environ, stderr=log)
         deadline = time.monotonic() + 180  # on a busy machine
@@ -175,7 +175,7 @@ class Server:
         return int(Path(f"/proc/{self.worker}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e9
 
     def wait(self, target):
-        """GET a path; return how many seconds the answer took, and for how many of them the worker was busy.
+        """GET a path; return how many seconds the response took, and for how many of them the worker was busy.
 
         The latter does not depend on how busy or slow the machine is.
         """
@@ -232,7 +232,7 @@ class Server:
             connection.close()
 
     def raw(self, data, end=False):
-        """Send raw bytes, then end the stream if `end`; return status, headers and parsed body of the answer."""
+        """Send raw bytes, then end the stream if `end`; return the status, headers and parsed body of the response."""
         with self.connect() as sock:
             sock.sendall(data)
             if end:
@@ -259,7 +259,7 @@ def eventually(condition, seconds=30):
 
 
 def read_answer(sock):
-    """Read one answer; return status, headers and parsed body."""
+    """Read one response; return its status, its headers and its parsed body."""
     answer = http.client.HTTPResponse(sock)
     answer.begin()
     content = answer.read()
@@ -280,9 +280,9 @@ def in_batches(sock, requests, status):
 
 
 def at_once(services, count, *request, **headers):
-    """Send the same request many times at once, to all services in turn; return the answers.
+    """Send the same request many times at once, to all services in turn; return the responses.
 
-    Requests that are told to retry because the database is busy do so.
+    If a response says to retry because the database is busy, the request is sent again.
     """
 
     def ask(number):
@@ -298,7 +298,7 @@ def at_once(services, count, *request, **headers):
 
 
 def assert_writes_at_once_are_exact(services):
-    """Assert that writes with the same title, slug, Idempotency-Key or ETag are as exact as one after the other.
+    """Assert that simultaneous writes with the same title, slug, Idempotency-Key or ETag have exact results.
 
     Return the ids of the posts with the same title, which are forty; one more is left.
     """
@@ -318,7 +318,7 @@ def assert_writes_at_once_are_exact(services):
 
 
 def assert_100_of_150_are_served(services):
-    """Send 150 requests with one key at once, to all services in turn, and check the answers."""
+    """Send 150 requests with one key at once, to all services in turn, and check the responses."""
     resets = set()
     while len(resets) != 1:  # again if a minute ended in between
         key = services[0].blogapi("keys", "create", f"key{len(resets)} {time.time()}").stdout.strip()

@@ -66,7 +66,7 @@ def listed(client, query=""):
 
 @pytest.fixture
 def put(client):
-    """PUT a post with the slug a; return the answer."""
+    """PUT a post with the slug `a`; return the response."""
 
     def put(headers=None, at="a", **fields):
         return client.put(f"/v1/posts/by-slug/{at}", json={"title": "A", "content": "B"} | fields, headers=headers)
@@ -87,7 +87,7 @@ def change(client):
 
 @pytest.fixture
 def dated(post, change):
-    """Posts in each status, with and without a time, some in the same second; every other one has a tag."""
+    """Posts in each status, with and without a date, some in the same second. Every other post has a tag."""
     for title, status, year in [
         ("1", "published", 2024),
         ("2", "draft", None),
@@ -119,7 +119,7 @@ def subscribe(client):
 
 @pytest.fixture
 def recorded(database):
-    """Type and payload of all events, in order."""
+    """The types and payloads of all events, in order."""
 
     def recorded():
         rows = database.rows(Event.select(Event.type, Event.payload).order_by(Event.id))

@@ -1,4 +1,4 @@
-"""The application is a Flask application: extensions added to it work."""
+"""The application is a Flask application, so Flask extensions work with it."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Rules for every request: keys, the rate limit, the order of checks, the Error body."""
+"""Rules for every request: keys, the rate limit, the order of the checks, and the Error body."""
 
 import hashlib
 import logging

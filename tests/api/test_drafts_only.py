@@ -1,4 +1,4 @@
-"""A drafts-only key: it reads like a read-only key, and writes nothing that is or would be published."""
+"""A drafts-only key reads like a read-only key, and writes nothing that is or would be published."""
 
 import re
 

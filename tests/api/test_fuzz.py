@@ -1,4 +1,4 @@
-"""Bodies and queries that nobody would think of: every answer has a documented status, every error the Error body."""
+"""Send bodies and queries that nobody would think of. Each status is documented, and each error has the Error body."""
 
 import json
 import re
@@ -48,7 +48,7 @@ queries = st.lists(valid_pairs, unique=True) | st.lists(
 
 @pytest.fixture
 def judge():
-    """Check that an answer follows the contract; at the end, each possible status must have occurred."""
+    """Check that a response follows the contract. At the end, each possible status must have occurred."""
     possible, seen = set(), set()
 
     def judge(answer, *statuses):
@@ -170,7 +170,7 @@ def test_any_tag(client, config, judge, name, body):
 def test_it_matches_the_running_service(tmp_path, scale):
     """Schemathesis with all its checks: positive and negative data, and sequences of operations.
 
-    Operations by slug take and answer the same as those by id, which test_openapi.py shows.
+    The operations by slug have the same requests and responses as those by id, as test_openapi.py shows.
     """
     with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
         command = [BIN / "schemathesis", "--config-file", CHECKOUT / "tests/schemathesis.toml", "run"]

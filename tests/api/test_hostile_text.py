@@ -1,4 +1,4 @@
-"""Wherever a client can send text, the worst is answered in bounded time: lengths are checked before characters."""
+"""Whatever text a client sends, the service responds in bounded time, because it checks lengths before characters."""
 
 import json
 import time

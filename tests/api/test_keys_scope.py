@@ -1,4 +1,4 @@
-"""Keys with fewer permissions: read-only ones, and ones that see nothing but published posts."""
+"""Keys with fewer permissions: read-only and published-only keys."""
 
 import itertools
 import re
@@ -41,7 +41,7 @@ def visitor(app):
 
 
 def said(answer):
-    """An answer without its rate-limit headers, because PostgreSQL counts by its own clock."""
+    """A response without its rate-limit headers, because PostgreSQL counts by its own clock."""
     counts = "X-RateLimit-Remaining", "X-RateLimit-Reset"
     headers = [(name, value) for name, value in answer.headers if name not in counts]
     return answer.status_code, headers, answer.data
@@ -131,7 +131,7 @@ SPELLINGS = {"1": "Shared", "2": "SHARED", "4": "sharED", "5": "shared", "6": "S
 
 @pytest.fixture
 def blogs(own_app, tmp_path, clock):
-    """Two blogs and their owners: one has published posts and others, and in the second those others were deleted."""
+    """Two blogs and their owners. Both have the same published posts; the first also has unpublished posts."""
     blogs = []
     for name in ("whole", "published"):
         app = own_app(database=tmp_path / f"{name}.db")
@@ -151,7 +151,7 @@ def blogs(own_app, tmp_path, clock):
 
 @pytest.fixture
 def same(blogs):
-    """Send a request to both blogs with a published-only key; return the answer, which must be the same for both."""
+    """Send a request to both blogs with a published-only key; return the response, which must be the same for both."""
     visitors = [with_key(app, "published-only") for app, _ in blogs]
 
     def same(method, path, **more):

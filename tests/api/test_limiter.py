@@ -1,4 +1,4 @@
-"""The fixed window on its own."""
+"""The fixed window of the rate limit, without an application."""
 
 import time
 import weakref

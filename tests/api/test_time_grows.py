@@ -1,4 +1,4 @@
-"""The worst input costs time in proportion to its length."""
+"""Even the worst input takes time in proportion to its length."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Importing into a database of its own, also images."""
+"""Fixtures that run commands on a separate database, and import posts and images into it."""
 
 from functools import partial
 from io import BytesIO
@@ -76,10 +76,10 @@ def image_of(content):
 
 
 def address(content):
-    """The address of an image once it is stored."""
+    """The URL that an image has once it is stored."""
     return URL + image_of(content).path
 
 
 def kept(content):
-    """The bytes of an image that are stored."""
+    """The stored bytes of an image."""
     return b"".join(images.identify(BytesIO(content), "a")[1].parts(images.PART_BYTES))

@@ -1,4 +1,4 @@
-"""`blogapi backup DIR --keep`: names, what is removed, and what happens after success."""
+"""`blogapi backup DIR --keep`: names, which backups are removed, and what happens after a successful backup."""
 
 import os
 from datetime import datetime, timedelta

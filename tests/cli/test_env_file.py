@@ -20,7 +20,7 @@ from tests.service import BIN, add_key, slowness
 
 @pytest.fixture
 def environ(monkeypatch, tmp_path):
-    """The environment, without settings. The test runs in a folder of its own, in which the files are looked for."""
+    """The environment, without settings. The test runs in a separate folder, where blogapi looks for the files."""
     environ = {name: value for name, value in os.environ.items() if not env_file.OURS.fullmatch(name)}
     monkeypatch.setattr("os.environ", environ)
     monkeypatch.setattr(env_file, "FILES", ("etc.env", ".env"))

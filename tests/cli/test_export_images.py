@@ -1,4 +1,4 @@
-"""Images in exports: which files are written, and that they are read back."""
+"""Images in exports: which files are written, and how an import reads them back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`blogapi import --fetch-images`: which images on other hosts are stored, and what a hostile host can do."""
+"""`blogapi import --fetch-images`: which images from other hosts are stored, and what a hostile host can do."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""`blogapi images`, also after the address of the service has changed, and images in backups and copies."""
+"""`blogapi images`, even after the service's URL has changed, and images in backups and copies."""
 
 from datetime import timedelta
 

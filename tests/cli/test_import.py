@@ -1,4 +1,4 @@
-"""blogapi import, also of Zip archives, and blogapi export: their output, and how they affect others."""
+"""`blogapi import`, even of zip archives, and `blogapi export`: their output, and how they affect other clients."""
 
 import fcntl
 import re

@@ -1,4 +1,4 @@
-"""Images in imports: which are found, and what their addresses become."""
+"""Images in imports: which the import finds, and which URLs they get."""
 
 import json
 import os

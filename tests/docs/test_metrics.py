@@ -23,7 +23,7 @@ def metrics(app):
 
 
 def samples(text, name):
-    """The values of a metric by its labels, if it has any."""
+    """The values of a metric, by its labels if it has any."""
     families = text_string_to_metric_families(text)
     found = [each for family in families for each in family.samples if each.name == name]
     return {" ".join(sample.labels.values()): sample.value for sample in found}
@@ -99,7 +99,7 @@ def test_a_key_that_may_read_drafts_may_read_the_metrics(app, scope, status):
 
 
 def scrape(service):
-    """The counts of requests, without those that waited for the start."""
+    """The counts of requests, except those that waited for the server to start."""
     with service.connect() as sock:
         sock.sendall(service.head("GET /metrics HTTP/1.1", "Connection: close"))
         head, _, text = sock.makefile("rb").read().decode().partition("\r\n\r\n")

@@ -1,4 +1,4 @@
-"""The description of the API is valid, complete, and matches the running service."""
+"""The description of the API is valid and complete, and matches the running service."""
 
 import json
 import re
@@ -208,7 +208,7 @@ OF_SCHEMA = "Item Type Enum Schema Response"
 
 
 def names_of_generators(description, operations):
-    """What generators call their types: names of schemas or operations, joined with those of their parts."""
+    """The names that generators give to types: the names of schemas or operations, joined with those of their parts."""
     for name, schema in description["components"]["schemas"].items():
         parts = [*map(pascal, schema.get("properties", {})), *OF_SCHEMA.split()]
         yield name, {name} | {name + part + end for part in parts for end in ("", "Item")}

@@ -1,4 +1,4 @@
-"""A blog that keys write to, and whose changes are undone."""
+"""Fixtures for a blog with changes made with several keys, and for undoing these changes."""
 
 import pytest
 
@@ -17,7 +17,7 @@ CHANGED, RESTORED, DELETED = ("changed back", ""), ("restored", ""), ("moved to 
 
 @pytest.fixture
 def blog(database, clock):
-    """A blog that keys write to: before SINCE until `later` is called, then each change one second after the last."""
+    """A blog with changes made with several keys: before SINCE until `later` is called, then one change per second."""
 
     class Blog:
         def add(self, by="good", **fields):
@@ -65,7 +65,7 @@ def forgetful(own_app):
 
 
 def forget_everything(database, clock):
-    """Let 31 days pass, and prune what is kept for 30."""
+    """Let 31 days pass, and prune everything that is kept for 30 days."""
     clock.now += 31 * 24 * 3600
     while database.write(history.prune, 30):
         pass

@@ -1,4 +1,4 @@
-"""The history of posts: revisions, the trash, what happens to them over time, and how much is kept."""
+"""The history of posts: revisions and the trash, what happens to them over time, and how much is kept."""
 
 import re
 
@@ -40,7 +40,7 @@ def load(database):
 
 @pytest.fixture
 def kept(database):
-    """The kept versions of a post, newest first, and who replaced each."""
+    """The stored versions of a post, newest first, and who replaced each."""
 
     def kept(post_id, limit=100):
         return [(each.version, each.author) for each in revisions.page(database, post_id, limit).items]
@@ -133,7 +133,7 @@ def test_a_damaged_post_in_the_trash_hides_no_other_and_can_be_deleted(database,
 
 
 def pruned(database, days):
-    """Prune until nothing is left to do; return how many versions were deleted."""
+    """Prune until there is nothing left to delete; return how many versions were deleted."""
     return sum(iter(lambda: database.write(history.prune, days), 0))
 
 

@@ -1,4 +1,4 @@
-"""Images at their public addresses, which anybody may see."""
+"""Images at their public URLs, which anybody may see."""
 
 from tests.cases import cases
 from tests.conftest import message

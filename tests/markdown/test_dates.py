@@ -1,4 +1,4 @@
-"""Dates in the forms in which programs and people write them."""
+"""Dates, as programs and people write them."""
 
 import time
 

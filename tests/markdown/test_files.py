@@ -1,4 +1,4 @@
-"""Posts as Markdown files: what front matter may contain, and that a written file reads as the same post."""
+"""Posts as Markdown files: what front matter may contain, and that reading a written file returns the same post."""
 
 import yaml
 from hypothesis import given

@@ -49,7 +49,7 @@ FUTURE = f"published_at: {publication.FUTURE}"
 
 @pytest.fixture
 def send(client):
-    """Create a post from a Markdown file; return the answer."""
+    """Create a post from a Markdown file; return the response."""
 
     def send(data=FILE, content_type="text/markdown", **headers):
         return client.post("/v1/posts", data=data, content_type=content_type, headers=headers)
@@ -59,7 +59,7 @@ def send(client):
 
 @pytest.fixture
 def get(client):
-    """Get post 1 with an Accept; return the answer."""
+    """Get post 1 with an Accept header; return the response."""
 
     def get(accept="text/markdown", path="/v1/posts/1", method="GET", **headers):
         return client.open(path, method=method, headers={"Accept": accept} | headers)

@@ -1,4 +1,4 @@
-"""What hides a post: the words of many programs, and names that say so."""
+"""What hides a post: the words of many programs, and other names with the same meaning."""
 
 from blogapi.markdown.front_matter import read_toml, read_yaml
 from blogapi.markdown.public import Inherited, hides, why_hidden, without_passwords

@@ -232,7 +232,7 @@ HOSTILE = [
 
 @cases("data", [*map(front, HOSTILE_YAML), *map(toml, HOSTILE_TOML), *HOSTILE])
 def test_hostile_files_are_refused_quickly(data):
-    """Anything that takes many times as long as it should is quadratic."""
+    """If a step takes many times as long as it should, it takes quadratic time."""
     start = time.process_time()
     error(data)
     assert time.process_time() - start < 2

@@ -1,4 +1,4 @@
-"""A post written to a file reads as the same post: export and import, GET and PUT."""
+"""Reading a file that a post was written to returns the same post: export and import, GET and PUT."""
 
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""HTML from a clipboard or a client: its Markdown has no scripts or links that run, whatever a site renders it with."""
+"""HTML from a clipboard or a client becomes Markdown that runs no scripts, whichever program renders it."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Posts that Micropub creates and changes."""
+"""Fixtures for posts that Micropub creates and changes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the tests send to Micropub, and the errors they get."""
+"""Requests to Micropub, and the errors in the responses."""
 
 URL = "http://127.0.0.1:8000"
 PATH, MEDIA = "/micropub", "/micropub/media"
@@ -7,7 +7,7 @@ PLANNED = "must not be in the future unless post-status is scheduled"
 
 
 def error(answer, status, word):
-    """The error's description in an answer."""
+    """The error's description in a response."""
     assert (answer.status_code, answer.json["error"]) == (status, word)
     assert sorted(answer.json) == ["error", "error_description"]
     return answer.json["error_description"]
@@ -26,7 +26,7 @@ def entry(**properties):
 
 
 def form(**parts):
-    """A multipart form; a file is its name and bytes. Flask's client would leave files of large forms open."""
+    """A multipart form. A file is its name and bytes. Flask's client would leave files of large forms open."""
     lines = []
     for name, values in parts.items():
         for value in values if isinstance(values, list) else [values]:

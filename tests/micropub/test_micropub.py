@@ -1,4 +1,4 @@
-"""Micropub: what writing programs send to create posts."""
+"""Micropub: requests that writing programs send to create posts."""
 
 import re
 

@@ -9,7 +9,7 @@ from tests.service import CHECKOUT, Server, add_key
 
 @pytest.fixture
 def service(tmp_path):
-    """A service with a key called as the first one is on the pages."""
+    """A service with a key that has the same name as the first key on the pages."""
     with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
         service.key = service.write(add_key, "first")
         yield service
@@ -17,7 +17,7 @@ def service(tmp_path):
 
 @pytest.fixture
 def sh(service):
-    """Run a block in a shell next to the service, with its key or another one; return its output."""
+    """Run a block in a shell next to the service, with the service's key or another; return the output."""
     return lambda block, key=service.key, **variables: shell(block, service.environ | variables, key)
 
 

@@ -1,4 +1,4 @@
-"""The blocks in the page on agents and in the skill, run exactly as written."""
+"""The blocks on the page about agents and in the skill, run exactly as written."""
 
 import json
 import re

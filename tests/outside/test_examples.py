@@ -48,7 +48,7 @@ def shell(block, folder, environ):
 
 @pytest.fixture
 def site(tmp_path):
-    """Serve the folder of the site; give its address."""
+    """Serve the folder of the site; yield its URL."""
     folder = tmp_path / "public"
     folder.mkdir()
     with served(folder) as address:

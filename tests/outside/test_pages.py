@@ -1,4 +1,4 @@
-"""README and the pages in docs/: their links, and the settings and files they name."""
+"""README and the pages in docs/: their links, and the settings and files that they mention."""
 
 import re
 

@@ -26,7 +26,7 @@ PAGE = Page("docs/several-machines.md")
 
 @pytest.fixture
 def page_server():
-    """A PostgreSQL server with an empty database, which the page takes for granted."""
+    """A PostgreSQL server with an empty database, which the page assumes to exist."""
     with PostgresqlServer() as server:
         server.execute("CREATE DATABASE blogapi")
         yield server

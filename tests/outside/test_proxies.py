@@ -44,7 +44,7 @@ def test_the_caddyfile_is_the_one_on_the_page():
 
 @pytest.fixture
 def caddy(tmp_path):
-    """Start Caddy in front of services; give its port."""
+    """Start Caddy in front of services; yield its port."""
     if not shutil.which("caddy"):
         pytest.skip("caddy is not there")
     port = free_port()
@@ -146,7 +146,7 @@ def test_under_a_path_every_address_includes_it(under_a_path):
 
 
 def with_ports(name, proxy, *services):
-    """An example of a proxy's configuration, with other ports."""
+    """The example of a proxy's configuration, with other ports."""
     text = (CHECKOUT / "deploy" / name).read_text()
     text = text.replace("bind :80", f"bind 127.0.0.1:{proxy}").replace("listen 80", f"listen 127.0.0.1:{proxy}")
     for port, service in zip((8000, 8001), services, strict=True):
@@ -156,7 +156,7 @@ def with_ports(name, proxy, *services):
 
 @contextmanager
 def proxy(program, folder, port, *services):
-    """Run a proxy with its example in front of services."""
+    """Run a proxy in front of services, with the example of its configuration."""
     config, environ = folder / "proxy", os.environ
     if program == "caddy":
         addresses = " ".join(f"127.0.0.1:{service}" for service in services)
@@ -180,7 +180,7 @@ def proxy(program, folder, port, *services):
 
 
 def restart(service, names):
-    """Restart a service; wait until the proxies in front of it use it again, whose keys have these names."""
+    """Restart a service; wait until the proxies in front of it, with keys of these names, use it again."""
 
     def created():
         return [service.log.count(f'{name} "POST /v1/posts" 201') for name in names]

@@ -1,4 +1,4 @@
-"""The sites in examples/, built against a running service with more posts than fit in one answer, and in a browser."""
+"""The sites in examples/, built from a service with more posts than fit in one response, and shown in a browser."""
 
 import io
 import re
@@ -52,7 +52,7 @@ LEADING = ["..", "???", "../posts/post-2", "%2e%2e/page/2", ".", "C", "C++", "C#
 
 @pytest.fixture(scope="module")
 def blog(tmp_path_factory):
-    """A service with a draft and 120 published posts; the latest use everything that texts and tags can contain."""
+    """A service with a draft and 120 published posts. The latest use everything that texts and tags may contain."""
     with Server(tmp_path_factory.mktemp("blog") / "blog.db") as service:
         picture = io.BytesIO()
         Image.radial_gradient("L").resize((1600, 1200)).save(picture, "JPEG")

@@ -1,4 +1,4 @@
-"""A wing can be removed: its folder, its commands, and the lines of three lists that name it."""
+"""A wing can be removed: its folder, its commands, and the lines about it in three lists."""
 
 import os
 import re

@@ -40,7 +40,7 @@ def install(*command, cwd):
 
 @contextmanager
 def installing(marker, source):
-    """Let one process at a time know whether to install something: if it is missing, or `source` has changed since."""
+    """Tell one process at a time whether to install something, because it is missing or `source` has changed."""
     with source.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield not marker.exists() or marker.stat().st_mtime < source.stat().st_mtime
@@ -84,7 +84,7 @@ class Pages(http.server.SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder):
-    """Serve the folder of a site; give its address."""
+    """Serve the folder of a site; yield its URL."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Pages, directory=folder)) as server:
         thread = threading.Thread(target=server.serve_forever, args=[0.02])
         thread.start()

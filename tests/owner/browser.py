@@ -39,7 +39,7 @@ class Window:
         return f"{self.url}/settings/open?link={self.service.write(Database.write, sessions.add, sessions.LINK)}"
 
     def enter(self):
-        """Begin a session without pressing the button of its link, which leads over two pages."""
+        """Begin a session without following its link and pressing the button there."""
         self.browser.get(self.link())
         name = self.browser.execute_script("return navigator.userAgent")
         token = self.service.write(Database.write, sessions.add, sessions.SESSION, 0, name)
@@ -63,19 +63,19 @@ class Window:
 
     @property
     def notice(self):
-        """The page's notice of what was done."""
+        """The page's notice about the last action."""
         return self.browser.find_element(By.CSS_SELECTOR, ".notice").text
 
     @contextmanager
     def next_page(self):
-        """Wait for the page to which the block leads."""
+        """Wait for the page that the block opens."""
         self.browser.execute_script("document.documentElement.dataset.old = true")
         yield
         is_new = "return document.readyState === 'complete' && !document.documentElement.dataset.old"
         self.wait(lambda browser: browser.execute_script(is_new), 20)
 
     def wait(self, condition, seconds):
-        """Wait until a condition holds, even while the page changes, when chromedriver raises errors of many kinds."""
+        """Wait until a condition holds. Ignore the errors that chromedriver raises while the page changes."""
         WebDriverWait(self.browser, seconds, 0.02, [WebDriverException]).until(condition)
 
     def fill(self, **typed):
@@ -108,7 +108,7 @@ class Window:
         self.browser.execute_script(f"document.execCommand('{command}')")
 
     def send(self, answered="Kept"):
-        """Send what is typed, as when the tab is hidden, not after a pause of two seconds; wait for the outcome."""
+        """Send what is typed at once, as if the tab were hidden, instead of after two seconds; wait for the outcome."""
         self.browser.execute_script("dispatchEvent(new Event('pagehide'))")
         self.said(answered)
 
@@ -138,7 +138,7 @@ class Window:
             self.url = mine
 
     def come_back(self):
-        """Do what a tab does when it is shown again, because a headless one is always visible."""
+        """Do what a tab does when it is shown again, because a headless tab is always visible."""
         self.browser.execute_script("dispatchEvent(new Event('visibilitychange'))")
 
     @property
@@ -154,7 +154,7 @@ class Window:
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def reach(self, name):
-        """Press the tab key until the element with this name has the focus, which must be visible."""
+        """Press the tab key until the element with this name has the focus. The focus must be visible."""
         for _ in range(40):
             self.press(Keys.TAB)
             focused = self.browser.switch_to.active_element

@@ -22,7 +22,7 @@ def owner(app, database):
 
 @pytest.fixture
 def threaded(app, config, clock):
-    """A service that uses threads as our server does. A thread knows nothing about the request."""
+    """A service that uses threads as our server does. A thread cannot access the request."""
     loop = Loop()
     loop.is_cooperative = True
     with ThreadPoolExecutor(1) as pool:
@@ -34,7 +34,7 @@ def threaded(app, config, clock):
 
 @pytest.fixture
 def visitor(browser, blog_in_browser):
-    """A window for somebody without a session, which is wide enough for the settings beside a text."""
+    """A window without a session, wide enough to show the settings beside a text."""
     browser.resize(1280, 900)
     return Window(browser, *blog_in_browser)
 

@@ -1,4 +1,4 @@
-"""The owner's page for its tests, which read pages and send their forms as a browser does."""
+"""Read the owner's page and send its forms as a browser does."""
 
 from bs4 import BeautifulSoup
 from urllib3.filepost import encode_multipart_formdata
@@ -49,7 +49,7 @@ class Page:
         return self.all(".posts a:not(.tag)")
 
     def form(self, label):
-        """The form with this button: its address, and its current fields."""
+        """The form with this button: its URL and its current fields."""
         buttons = self.soup.select("form button, button[form]")
         button = next(each for each in buttons if " ".join(each.text.split()) == label)
         form = self.soup.find(id=button["form"]) if button.has_attr("form") else button.find_parent("form")
@@ -91,7 +91,7 @@ def sent(value):
 
 
 def follow(client, answer):
-    """Return the page to which an answer leads."""
+    """Return the page that a response redirects to."""
     while answer.status_code in (302, 303):
         answer = client.get(answer.headers["Location"])
     return Page(client, answer)

@@ -1,4 +1,4 @@
-"""Typing in a real browser, on bad networks, in two tabs and on two devices: no text is overwritten or lost."""
+"""Typing in a real browser, on bad networks, in two tabs and on two devices, never overwrites or loses text."""
 
 import os
 import signal

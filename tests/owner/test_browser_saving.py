@@ -1,4 +1,4 @@
-"""The form of a post in a real browser: saved once, and not before the writer wants it; what stands beside the text."""
+"""The form of a post in a real browser: it saves once, when the writer wants it. Also the panels beside the text."""
 
 import re
 
@@ -63,7 +63,7 @@ def test_a_double_click_or_a_key_during_the_request_saves_a_post_only_once(windo
 
 
 def press_while_saving(window, label):
-    """Save, and press another button while the server has not answered yet."""
+    """Save, and press another button before the server has responded."""
     window.run("holdSaves")
     window.fill(content=(Keys.CONTROL, "s"))
     eventually(lambda: window.browser.execute_script("return window.isHeld"))

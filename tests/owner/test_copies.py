@@ -1,4 +1,4 @@
-"""Unsaved text: copies of what is typed into forms, and forms that are shown again after an error."""
+"""Unsaved text: copies of the text typed into forms, and forms that are shown again after an error."""
 
 import json
 

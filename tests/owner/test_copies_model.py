@@ -1,6 +1,6 @@
 """Random tabs in which somebody writes a post, over a network that loses, doubles, delays and reorders requests.
 
-However they meet, each word is still in a form that has not been sent, in a copy, in the post, or in its history.
+However the tabs interact, each word is still in an unsent form, in a copy, in the post, or in its history.
 """
 
 import json
@@ -33,7 +33,7 @@ def words_in(document):
 
 
 class Tab:
-    """A tab with a form, as its script treats it."""
+    """A tab with a form, which behaves as its script would."""
 
     def __init__(self, blog, name=""):
         self.blog, self.draft = blog, blog.draft
@@ -69,7 +69,7 @@ class Tab:
             self.hear(sent)
 
     def hear(self, sent):
-        """Read the answer: take the newer text if nothing else was typed here, else choose sometimes."""
+        """Handle the response: load the newer text if nothing else was typed here, or else sometimes choose a text."""
         self.had = max(self.had, sent.copy.number)
         rival = copies.newer(self.blog.database, sent)
         if rival == UNTOUCHED and self.number == self.had:
@@ -79,7 +79,7 @@ class Tab:
             self.over, self.number = now.instead, self.number + 1
 
     def save(self):
-        """Save if everything has been sent and no other text is newer. Late requests may still bring some."""
+        """Save if everything has been sent and no other text is newer. Late requests may still bring newer text."""
         if self.number > self.had or not self.words or copies.newer(self.blog.database, self.sent()):
             return
         content = " ".join(sorted(self.words))
@@ -126,7 +126,7 @@ class Blog:
         return set(copies.text_of(self.database, copy.id)[WORDS].split())
 
     def send(self, arrive, answer):
-        """Send a request: it arrives now, later, twice or never; if it arrives now, its answer may be lost."""
+        """Send a request, which arrives now, later, twice or never. If it arrives now, its response may be lost."""
         fate = self.random.random()
         if fate < 0.6:
             arrive()

@@ -1,4 +1,4 @@
-"""The preview of a post, which can be shared: it looks as the post will look, and nothing in it is active."""
+"""The preview of a post, which the owner can share: it looks like the post, and runs no scripts."""
 
 import re
 import secrets
@@ -149,7 +149,7 @@ def test_a_preview_shows_the_post_as_it_is_now_without_a_session_until_it_is_wit
 def test_each_version_of_a_shared_post_is_rendered_once_however_many_and_large_they_are(
     owner, client, post, stranger, monkeypatch
 ):
-    """A stranger with their addresses can ask for them again and again."""
+    """A stranger who has the links can open the previews again and again."""
     preview.pages.clear()
     render, rendered, paths = preview.markdown.render, [], []
     monkeypatch.setattr(preview.markdown, "render", lambda text: rendered.append(text[:2]) or render(text))

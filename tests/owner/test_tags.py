@@ -1,4 +1,4 @@
-"""Tags on the owner's page: filtering, renaming, merging, deleting, and undoing that."""
+"""Tags on the owner's page: filtering, renaming, merging and deleting them, and undoing these changes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Writing posts on the owner's page: validated as the API does."""
+"""Writing posts on the owner's page, which validates them as the API does."""
 
 import pytest
 

@@ -19,7 +19,7 @@ DOWNGRADES = Path(__file__).parent / "downgrades"
 
 
 def downgrade(version):
-    """The statements that turn a new database into one of this version, one version after another."""
+    """The statements that turn a new database into a database of this version, one version after another."""
     files = {int(file.stem): file for file in DOWNGRADES.glob("*.sql")}
     return "".join(files[number].read_text() for number in sorted(files, reverse=True) if number >= version)
 

@@ -1,4 +1,4 @@
-"""What becomes of a status and a date, in every way in."""
+"""The status and the date that a post gets, for every way to write it."""
 
 PAST, FUTURE = "2026-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 NO = "refused"

@@ -101,7 +101,7 @@ def test_an_impossible_slug_is_404_whatever_the_body_says(client, count, slug):
 
 @pytest.fixture
 def full(put, subscribe):
-    """PUT a post with every field; return the answer. There is a webhook."""
+    """PUT a post with every field; return the response. There is a webhook."""
     subscribe(events=["post.created", "post.updated", "post.published"])
     every = {"excerpt": "E", "tags": ["x", "Y"], "cover_image": "https://a/b", "status": "published"}
     return lambda **changes: put(**every | changes)

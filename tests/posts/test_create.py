@@ -1,4 +1,4 @@
-"""POST /v1/posts: what a post may contain, and how it is stored; bodies."""
+"""POST /v1/posts: what a body and a post may contain, and how the post is stored."""
 
 import json
 import unicodedata

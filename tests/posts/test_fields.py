@@ -1,4 +1,4 @@
-"""All that knows the fields of a post derives them from the table in documents.py; the reference lists them."""
+"""All code derives the fields of a post from the table in documents.py, and the reference lists them."""
 
 import re
 from pathlib import Path

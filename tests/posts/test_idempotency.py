@@ -1,4 +1,4 @@
-"""Idempotency-Key: a repeated creation creates nothing."""
+"""Idempotency-Key: repeating a request creates no second post."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.conftest import message
 
 @pytest.fixture
 def once(client):
-    """Create a post with an Idempotency-Key; return the answer."""
+    """Create a post with an Idempotency-Key; return the response."""
 
     def once(key="k", title="A"):
         fields = {"title": title, "content": "B", "tags": ["c"]}

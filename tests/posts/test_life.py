@@ -15,7 +15,7 @@ LATER_SECONDS = NOON + 3600
 
 @pytest.fixture
 def patch(client):
-    """Change post 1; return the answer."""
+    """Change post 1; return the response."""
 
     def patch(headers=None, **changes):
         return client.patch("/v1/posts/1", json=changes, headers=headers)
@@ -163,7 +163,7 @@ def scheduled(post, patch):
 
 
 def seen(client):
-    """Which posts have which status, according to every kind of read."""
+    """The posts in each status, according to every kind of read."""
     found = {status: listed(client, f"status={status}") for status in ("published", "scheduled")}
     assert found == {status: listed(client, f"status={status}&tag=a") for status in found}
     one = client.get("/v1/posts/1").json

@@ -1,4 +1,4 @@
-"""The fast paths of texts and slugs, which must give the same results as marshmallow and slugify."""
+"""The fast paths for texts and slugs, which must have the same results as marshmallow and slugify."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The status and date of a post: the same in every way in."""
+"""The status and date of a post are the same for every way to write it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An agent that may propose changes, and how proposals are made and applied."""
+"""Fixtures for an agent that proposes changes, and functions that make and apply proposals."""
 
 import json
 

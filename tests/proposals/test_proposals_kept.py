@@ -20,7 +20,7 @@ def undone(database, key, dry_run=False):
 
 @pytest.fixture
 def proposed(client, agent, post, clock):
-    """A proposal of the agent that was applied, and one that waits, on top of an older post."""
+    """An applied and a pending proposal by the agent, for a post that is older than both."""
     post(title="A")
     clock.now += 1
     apply(client, propose(agent, title="B"))

@@ -25,7 +25,7 @@ def exchange(service, data):
 
 
 def statuses_of(received):
-    """Yield the status of each answer; errors must have the Error body."""
+    """Yield the status of each response; errors must have the Error body."""
     while received:
         head, _, received = received.partition(b"\r\n\r\n")
         status = int(re.match(rb"HTTP/1\.1 (\d{3}) ", head)[1])

@@ -1,4 +1,4 @@
-"""Services that share a PostgreSQL database, and many connections to a service."""
+"""Fixtures for services that share a PostgreSQL database, and for many connections to a service."""
 
 import resource
 from contextlib import ExitStack, contextmanager
@@ -33,7 +33,7 @@ def serve_together(url, tmp_path):
 
 @pytest.fixture
 def opened():
-    """Things that a test opens, which are closed at its end."""
+    """An ExitStack, which closes what a test opens."""
     with ExitStack() as opened:
         yield opened
 

@@ -1,6 +1,6 @@
-"""Requests that arrive at once or one after the other: limits and writes are exact, and memory and commits few.
+"""Requests that arrive at once or one after the other: limits and writes are exact, with little memory and few commits.
 
-On PostgreSQL, `test_several.py` shows for two services that they are exact.
+`test_several.py` shows the same for two services on PostgreSQL.
 """
 
 import http.client
@@ -57,7 +57,7 @@ def test_sixteen_creations_share_a_few_commits(service, opened):
 
 
 def live(threads, number):
-    """Take a post through its life cycle; return the statuses of the answers."""
+    """Take a post through its life cycle; return the statuses of the responses."""
     slug = f"/v1/posts/by-slug/post-{number}"
     body = {"title": f"Post {number}", "content": "Fog.", "tags": ["a", f"b{number}"], "status": "published"}
     return [

@@ -1,4 +1,4 @@
-"""Unusual requests are answered; broken ones get the Error body, store nothing, and are logged in one line each."""
+"""Unusual requests succeed. Broken requests get the Error body, store nothing, and add one line each to the log."""
 
 import itertools
 import re

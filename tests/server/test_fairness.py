@@ -1,4 +1,4 @@
-"""Which client is served next, and whose unfinished requests are ended first."""
+"""Which client the server serves next, and which unfinished requests it ends first."""
 
 import time
 
@@ -21,7 +21,7 @@ from tests.service import add_key
 
 
 class Connection:
-    """A connection as a budget sees it."""
+    """A connection, as far as a budget is concerned."""
 
     def __init__(self, client="", is_accepted=False):
         self.client = client

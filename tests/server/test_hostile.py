@@ -1,4 +1,4 @@
-"""Very many hostile requests: valid and broken ones, and both with a few wrong bytes."""
+"""A large number of hostile requests: valid and broken ones, and both with a few wrong bytes."""
 
 import random
 import re

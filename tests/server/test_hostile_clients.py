@@ -1,4 +1,4 @@
-"""Demanding clients: what they make the server keep is limited, and others are still served."""
+"""Demanding clients: the server limits what it keeps for them, and still serves others."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def send(service, opened, data):
 
 
 def statuses(sockets):
-    """The answers on the connections so far."""
+    """The responses on the connections so far."""
     answers = []
     for sock in sockets:
         sock.setblocking(False)
@@ -66,7 +66,7 @@ def statuses(sockets):
 
 
 def first_bytes(sock):
-    """Wait for the status of an answer without consuming it; return nothing if the connection was closed."""
+    """Wait for the status of a response without consuming it; return nothing if the connection was closed."""
     with suppress(ConnectionError):
         return sock.recv(12, socket.MSG_PEEK)
     return b""
@@ -189,7 +189,7 @@ def test_a_new_connection_is_quickly_accepted_behind_many_endless_ones(service, 
 
 @pytest.mark.parametrize(("fixture", "kind"), [("service", "stranger"), ("service", "key"), ("few_files", "key")])
 def test_headers_of_others_do_not_end_an_upload(request, opened, fixture, kind):
-    """Such headers fill the memory for them, or short ones take all connections."""
+    """Long headers fill the memory for headers, and short ones occupy all connections."""
     service, is_short = request.getfixturevalue(fixture), fixture == "few_files"
     other = service.write(add_key, "other", "published-only")
     head = service.head("GET /v1/posts HTTP/1.1").replace(service.key.encode(), other.encode())

@@ -1,4 +1,4 @@
-"""The server is killed during all kinds of requests: all it acknowledged is there, intact, and sent to the webhooks."""
+"""The server is killed during all kinds of requests. What it acknowledged is intact, and webhooks receive it."""
 
 import os
 import random

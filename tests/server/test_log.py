@@ -1,4 +1,4 @@
-"""The log: its lines, what it must not contain, and that nobody has to read it."""
+"""The log: its lines, what it must not contain, and what happens if nobody reads it."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""PostgreSQL: lost answers, broken connections, and several services that start at once."""
+"""PostgreSQL: lost responses, broken connections, and several services that start at once."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Heads of requests, which mean what gunicorn's parser says, in little memory; and the addresses of clients."""
+"""Heads of requests, which our parser reads as gunicorn's does, in little memory; and the addresses of clients."""
 
 import tracemalloc
 from ipaddress import ip_network

@@ -1,4 +1,4 @@
-"""Workers that use a service until it is killed, and record what it acknowledged."""
+"""Workers that use a service until it is killed, and record everything that it acknowledged."""
 
 import http.client
 import random
@@ -42,7 +42,7 @@ def check(workers, stored):
 
 
 def settle(workers, service):
-    """Let the workers resolve requests that got no answer."""
+    """Let the workers resolve requests that got no response."""
     ended = threading.Event()
     ended.set()
     for worker in workers:
@@ -175,7 +175,7 @@ class Editor:
         self.keep(post, changes)
 
     def keep(self, post, changes):
-        """Record a post as it is; one with the time of a schedule is scheduled, or was until then."""
+        """Record a post as it is. If it has the time of a schedule, it is scheduled, or was until that time."""
         del self.posts[post["id"]]
         scheduled = "published_at" in changes and post.get("published_at") == changes["published_at"]
         (self.scheduled if scheduled else self.posts)[post["id"]] = post
@@ -249,7 +249,7 @@ class Renamer:
 
 
 class Undoer:
-    """Overwrites its own posts with another key, and undoes that with a command that is killed at first."""
+    """Overwrites its own posts with another key, and undoes that with a command, which is killed at first."""
 
     def __init__(self):
         self.key = ""

@@ -1,4 +1,4 @@
-"""Helpers for several test modules: a search, others served meanwhile, and writes that wait for each other."""
+"""Helpers for several test modules: a search, requests during slow work, and writes that wait for each other."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -58,7 +58,7 @@ def meanwhile(app, config, clock):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Let everything wait 0.3 s for a busy database, not two."""
+    """Wait 0.3 s for a busy database, instead of two seconds."""
     for module in ("storage.database", "server.threads"):
         monkeypatch.setattr(f"blogapi.{module}.BUSY_SECONDS", 0.3)
 

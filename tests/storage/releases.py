@@ -1,4 +1,4 @@
-"""The samples of releases: databases that they wrote, and what must be in them after an upgrade or a copy."""
+"""The samples: databases written by releases, and what they must contain after an upgrade or a copy."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Posts whose documents are damaged, which SQLite cannot detect: they can be deleted, and do not affect other posts."""
+"""Posts with damaged documents, which SQLite cannot detect: you can delete them, and they do not affect other posts."""
 
 import pytest
 

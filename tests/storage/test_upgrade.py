@@ -41,7 +41,7 @@ HOW = pytest.mark.parametrize("how", ["upgraded", "copied"])
 
 
 def renewed(how, old, tmp_path):
-    """Return an old database, which is upgraded when it is opened, or a copy of it."""
+    """Return an old database, which opening upgrades, or a copy of it."""
     if how == "upgraded":
         return old
     copy(engine_for(old), engine_for(tmp_path / "copy.db"))
@@ -94,7 +94,7 @@ def test_a_command_that_may_not_upgrade_refuses_an_old_database(old, release):
 
 
 def contents(path):
-    """The version, the tables, and the rows of those that are not of the search."""
+    """The version, the tables, and the rows of the tables that do not belong to the search."""
     schema = "SELECT user_version, type, name, sql FROM sqlite_master, pragma_user_version ORDER BY name"
     objects = execute(path, schema)
     tables = [name for _, kind, name, _ in objects if kind == "table" and not name.startswith("search")]

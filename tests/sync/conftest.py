@@ -99,7 +99,7 @@ def change(blog):
 
 @pytest.fixture
 def there(blog):
-    """All posts on the service, by their slugs."""
+    """All posts on the service, by slug."""
     return lambda: {post["slug"]: post for post in blog.request("GET", "/v1/posts?limit=1000")[2]}
 
 
@@ -108,7 +108,7 @@ def texts(posts):
 
 
 def next_second():
-    """Wait for the next second: within one, times do not tell what came first."""
+    """Wait for the next second, because times within the same second do not show the order of changes."""
     time.sleep(1.01 - time.time() % 1)
 
 
@@ -150,7 +150,7 @@ def write_state(folder, head, entries):
 
 
 def record(folder, name="a.md", **fields):
-    """Change what the state records of a file."""
+    """Change what the state records about a file."""
     head, entries = read_state(folder)
     write_state(folder, head, entries | {name: entries[name] | fields})
 

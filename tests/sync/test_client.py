@@ -1,4 +1,4 @@
-"""The client of another service, which may be broken or hostile: what it waits for, reads and keeps is bounded."""
+"""The client, whose service may be broken or hostile, limits what it waits for, reads and keeps."""
 
 import json
 import socket

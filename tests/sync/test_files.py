@@ -1,4 +1,4 @@
-"""Push and pull: which files are sent, under which names, and what else the options say."""
+"""Push and pull: which files they send, under which names, and what the other options do."""
 
 import json
 import re

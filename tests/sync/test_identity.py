@@ -1,4 +1,4 @@
-"""Push and pull: which post a file is, even if its name or its slug changes."""
+"""Push and pull: which post a file belongs to, even if its name or its slug changes."""
 
 import shutil
 

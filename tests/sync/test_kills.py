@@ -1,4 +1,4 @@
-"""Push and pull, killed at any moment along with the service: nothing is lost or duplicated."""
+"""Push and pull lose and duplicate nothing, even if they and the service are killed at any moment."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""Push and pull: which files of a folder are no posts."""
+"""Push and pull: which files in a folder they do not treat as posts."""
 
 from unicodedata import normalize
 

@@ -1,4 +1,4 @@
-"""Two machines, a script and a restored backup play against each other: no text is lost, and no post made twice."""
+"""Two machines, a script and a restored backup interfere: no text is lost, and no post is created twice."""
 
 import json
 import random
@@ -17,7 +17,7 @@ WORD = re.compile(r"\b[bt][0-9]+z\b")  # b…: which file or post it is; t…: a
 
 
 class Model:
-    """A service, a folder on each of two machines, `a` and `b`, and a number for each text that was written."""
+    """A service, a folder on each of the machines `a` and `b`, and a number for each text written."""
 
     def __init__(self, service, monkeypatch, top, rand, create=None):
         self.service, self.monkeypatch, self.top, self.rand, self.create = service, monkeypatch, top, rand, create
@@ -111,7 +111,7 @@ class Model:
         assert self.births_by_id().items() <= before.items(), said
 
     def sync_files(self, folder):
-        """Copy some files of the other machine, and perhaps the state, as a sync program does that is not done yet."""
+        """Copy some files from the other machine, and perhaps the state, like an unfinished sync program."""
         other = self.folders[self.folders[0] == folder]
         for path in sorted(other.rglob("*.md")):
             if self.rand.random() < 0.5:
@@ -206,7 +206,7 @@ class Model:
             act(folder)
 
     def settle(self):
-        """Resolve all conflicts; both folders are then what the blog is."""
+        """Resolve all conflicts; both folders then match the blog."""
         for folder in (*self.folders, *self.folders, *self.folders):
             self.run("pull", folder, "--theirs")
             with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""What a push and a pull decide, also where files, posts or a whole database seem to be gone."""
+"""What a push and a pull decide, even if files, posts or a whole database seem to be gone."""
 
 import pytest
 

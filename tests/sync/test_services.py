@@ -112,7 +112,7 @@ POST |= dict.fromkeys(("created_at", "updated_at"), "2026-01-01T00:00:00Z")
 
 @pytest.fixture
 def hostile():
-    """A service that gives the set answer for each path, and `then` others."""
+    """A service that gives each path its responses one after the other, and repeats the last one."""
     answers = {"/v1/key": [(200, {}, b'{"name": "a", "scope": "full"}')]}
 
     def respond(handler):

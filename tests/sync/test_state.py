@@ -1,4 +1,4 @@
-"""Push and pull: where the state of a folder counts, and how it is stored."""
+"""Push and pull: where the state of a folder is valid, and how it is stored."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Patterns of files in configurations, which come from outside: what they match, and for how long at most."""
+"""File patterns in configurations from elsewhere: what they match, and how long matching may take."""
 
 import time
 

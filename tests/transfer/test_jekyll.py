@@ -1,4 +1,4 @@
-"""Jekyll blogs: their tags; and the former addresses of posts, also of other programs."""
+"""Jekyll blogs: their tags, and the old URLs of posts, even from other programs."""
 
 from blogapi.config import zone_named
 from tests.blogs import read

@@ -1,4 +1,4 @@
-"""Regular expressions on text from other programs: their time must grow linearly, not quadratically."""
+"""Regular expressions on text from other programs must take linear, not quadratic, time."""
 
 import time
 

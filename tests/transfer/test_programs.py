@@ -1,4 +1,4 @@
-"""The programs whose files are read: their names, headers and addresses. A rule of one is not applied to another."""
+"""The supported programs: their names, headers and URLs. The rules of one program do not apply to another."""
 
 from blogapi.config import zone_named
 from blogapi.wings.transfer.items import Item, Note

@@ -1,4 +1,4 @@
-"""What sites and folders say about their posts: which configurations count, and what hides a post."""
+"""What sites and folders say about their posts: which configurations apply, and what hides a post."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A receiver with TLS, whose certificate the system trusts."""
+"""Fixtures for a receiver with TLS and a certificate that the system trusts."""
 
 import ssl
 

@@ -1,4 +1,4 @@
-"""Webhook helpers for several test folders: a receiver, and a background whose turns tests trigger."""
+"""Webhook helpers for several test folders: a receiver, and background work that tests trigger."""
 
 from dataclasses import replace
 from functools import partial

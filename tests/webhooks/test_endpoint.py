@@ -1,4 +1,4 @@
-"""Attempts: which addresses they may call, how they fail, and how much of an answer is read."""
+"""Attempts: which addresses they may call, how they fail, and how much of a response they read."""
 
 import json
 import signal
@@ -82,7 +82,7 @@ def test_a_name_that_does_not_resolve_now_may_resolve_later(client, post, send, 
 
 @pytest.fixture
 def two_addresses(resolver, receiver):
-    """The URL of a name that resolves to 127.0.0.2 and to the receiver's address, in this order."""
+    """The URL of a host that resolves to 127.0.0.2 and to the receiver's address, in this order."""
     resolver.append("127.0.0.2 127.0.0.1")
     return f"http://moving.example:{receiver.port}"
 
@@ -119,7 +119,7 @@ def test_the_next_address_is_tried_if_one_is_silent_in_tls(deliver, receiver, tw
 
 @contextmanager
 def alarm(seconds):
-    """A time limit like the server's: it raises wherever the block is at that moment."""
+    """A time limit like the server's, which raises wherever the block is at that moment."""
 
     def ring(*args):
         raise TimeoutError
@@ -183,7 +183,7 @@ def test_only_the_status_of_an_answer_is_kept(deliver, receiver, delivery, answe
 
 
 def pour(handler, answer):
-    """Send as much of an answer as the client accepts."""
+    """Send as much of a response as the client accepts."""
     with suppress(OSError):
         handler.connection.sendall(answer)
 

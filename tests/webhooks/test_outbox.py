@@ -1,4 +1,4 @@
-"""The outbox: failed deliveries are kept, damaged ones are skipped, and pruning limits their number."""
+"""The outbox keeps failed deliveries, skips damaged ones, and limits their number by pruning."""
 
 import logging
 

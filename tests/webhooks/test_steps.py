@@ -1,4 +1,4 @@
-"""The sender's steps: publishing, pruning and sending do not block each other, and pruning distrusts the clock."""
+"""The sender's steps: publishing, pruning and sending do not block each other, and pruning does not trust the clock."""
 
 from dataclasses import replace
 from functools import partial
@@ -76,7 +76,7 @@ def test_a_long_pruning_is_done_in_parts(app, database, webhook, post, receiver,
 
 
 def copy_versions(tx, number):
-    """Keep many versions of the first post."""
+    """Store many versions of the first post."""
     document = posts.find(tx, 1).decode()
     version = {"post_id": 1, "since": tx.now, "author": "", "until": tx.now, "replaced_by": "", "document": document}
     tx.execute(
@@ -106,7 +106,7 @@ def test_a_clock_that_falls_behind_a_published_post_is_logged_once(app, client, 
 
 @pytest.fixture
 def pruned(client, app, clock, count, post):
-    """Keep a version of a post; then let time pass for a background, and return whether the version is gone."""
+    """Store a version of a post, let time pass for the background work, and return whether the version is gone."""
     post()
     client.patch("/v1/posts/1", json={"title": "Another title"})
     monotonic = Clock(1000)

@@ -1,4 +1,4 @@
-"""The file, the disk and the connection under a running database."""
+"""The file, the disk and the connection of a running database."""
 
 import shutil
 from contextlib import closing

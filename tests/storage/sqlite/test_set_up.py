@@ -1,4 +1,4 @@
-"""Setting up a database file, and files that are left alone."""
+"""Setting up a database file, and files that blogapi leaves alone."""
 
 import os
 import sqlite3

@@ -119,7 +119,7 @@ def test_on_a_full_disk_all_writes_sharing_the_commit_fail(database, pragma, slu
 
 
 def test_writes_return_when_their_transaction_ends_even_if_another_follows_immediately(database):
-    """Otherwise, later ones would overtake some of them again and again."""
+    """Otherwise, later writes would overtake some of these writes again and again."""
     begun, returned = threading.Event(), threading.Semaphore(0)
     following = []
 

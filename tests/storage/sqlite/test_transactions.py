@@ -149,7 +149,7 @@ def test_a_read_in_a_thread_ends_in_time(database, slugs, impatient):
 
 def test_a_read_in_a_thread_ends_with_its_request(database, monkeypatch):
     class GoneAway(BaseException):
-        """The exception that a server raises in a request whose client has disconnected."""
+        """The exception that a server raises in a request if the client has disconnected."""
 
     class Leaving(Loop):
         def run_in_thread(self, function, *, in_background=False):
