@@ -52,6 +52,13 @@ def walk(client, path):
     return [[post["title"] for post in answer.json] for answer in answers(client, path)]
 
 
+def titles(client, path):
+    """The titles of the posts in a list, in a row."""
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    return "".join(post["title"] for post in answer.json)
+
+
 def in_pages(client, path, limit):
     """The titles of the posts on all pages of this length; only the last one may be shorter."""
     pages = walk(client, f"{path}&limit={limit}")

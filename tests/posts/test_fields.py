@@ -27,9 +27,8 @@ def test_schemas_files_and_the_owners_form_have_the_fields_of_a_document():
 
 
 def test_the_reference_has_each_field_with_its_length():
-    rows = dict(
-        re.findall(r"^\| `(\w+)` \| (.*) \|$", Path("docs/reference.md").read_text(encoding="utf-8"), re.MULTILINE)
-    )
+    reference = Path("docs/reference.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", reference, re.MULTILINE))
     assert set(FIELDS) <= rows.keys(), "edit the table in docs/reference.md"
     lengths = {name: field.max_length for name, field in FIELDS.items() if field.max_length and field.kind != "url"}
     assert [name for name, longest in lengths.items() if not re.search(rf"at most {longest:,}\b", rows[name])] == []

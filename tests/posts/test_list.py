@@ -9,7 +9,7 @@ from blogapi import documents, paging
 from blogapi.documents import FIELDS, STATUSES
 from blogapi.posts import lists
 from blogapi.storage.models import Post
-from tests.api.fixtures import walk
+from tests.api.fixtures import titles, walk
 from tests.cases import cases
 from tests.conftest import message
 
@@ -25,12 +25,6 @@ SORT = "sort: must be one of created_at, published_at, updated_at, relevance"
 TIME = "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z; a + is %2B"
 LINK = "before: must be the value that Link gave for sort"
 NAMES = f"fields: must be names separated by commas, each once, from: {', '.join(FIELDS)}"
-
-
-def titles(client, query=""):
-    answer = client.get(f"/v1/posts{query}")
-    assert answer.status_code == 200, answer.text
-    return [post["title"] for post in answer.json]
 
 
 @pytest.fixture
@@ -63,7 +57,7 @@ def some(post):
     ("before=6&tag=Fizz%20Buzz/%C3%A4&status=draft", "3"),
 )
 def test_the_newest_come_first_filters_combine_and_the_links_visit_each_post_once(client, query, found, some):
-    assert "".join(titles(client, f"?{query}")) == found
+    assert titles(client, f"/v1/posts?{query}") == found
     for limit in (1, 2, 3, 4, 6):
         pages = walk(client, f"/v1/posts?{query}&limit={limit}")
         expected = [found[start : start + limit] for start in range(0, len(found), limit)]
@@ -72,7 +66,7 @@ def test_the_newest_come_first_filters_combine_and_the_links_visit_each_post_onc
 
 @pytest.mark.parametrize(("query", "found"), [("limit=" + "9" * 5000, "654321"), ("&&limit=2&", "65")])
 def test_a_limit_may_be_any_number_and_a_parameter_empty(client, query, found, some):
-    assert "".join(titles(client, f"?{query}")) == found
+    assert titles(client, f"/v1/posts?{query}") == found
 
 
 @cases(

@@ -2,21 +2,15 @@
 
 import sqlite3
 from contextlib import closing
-from itertools import product
 
 import pytest
 
-from blogapi.documents import STATUSES
-from tests.api.fixtures import LATER, answers, in_pages, walk, with_key
+from tests.api.fixtures import LATER, answers, in_pages, titles, walk, with_key
 from tests.cases import cases
 from tests.conftest import message
 from tests.invariants import sound_posts
 
 BY_DATE = "/v1/posts?sort=published_at"
-
-
-def titles(client, path):
-    return "".join(post["title"] for post in client.get(path).json)
 
 
 # Order
@@ -25,14 +19,13 @@ def titles(client, path):
 @cases(
     ("query", "found"),
     ("", "251498763"),
-    ("&limit=3", "251"),
     ("&status=published", "519763"),
     ("&status=draft", "4"),
     ("&status=archived", "8"),
     ("&status=scheduled", "2"),
     ("&tag=t", "51973"),
     ("&tag=t&status=published", "51973"),
-    ("&tag=t&status=archived", ""),
+    *((f"&tag=t&status={status}", "") for status in ("draft", "archived", "scheduled")),
     ("&tag=unknown", ""),
     ("&before=2024-01-01T00:00:00Z_5", "1498763"),
     ("&before=2024-01-01T00:00:00Z_1", "498763"),
@@ -43,16 +36,10 @@ def titles(client, path):
     ("&before=2026-11-20T12:00:00Z_9&status=scheduled", ""),
     ("&before=2026-11-20T13:00:00Z_3&status=published", "519763"),
 )
-def test_the_latest_come_first_and_within_a_second_the_later_created(client, query, found, dated):
+def test_the_latest_and_then_the_later_created_come_first_and_the_links_visit_each_once(client, query, found, dated):
     assert titles(client, BY_DATE + query) == found
-
-
-def test_the_links_visit_each_post_once_in_that_order(client, dated):
-    for tag, status in product(("", "&tag=T"), ("", *(f"&status={status}" for status in STATUSES))):
-        path = BY_DATE + tag + status
-        in_order = titles(client, path)
-        for limit in (1, 2, 3, 5, 8, 9, 10):
-            assert "".join(in_pages(client, path, limit)) == in_order, path
+    for limit in (1, 2, 3, 5, 8, 9, 10):
+        assert "".join(in_pages(client, BY_DATE + query, limit)) == found
 
 
 def test_a_due_post_has_its_final_place(client, clock, change, post, dated):
@@ -206,8 +193,6 @@ def test_the_tag_stays_if_nothing_in_the_list_changes(client, post, change, etag
 
 # By latest change, and what was deleted since
 
-BY_CHANGE = "/v1/posts?sort=updated_at"
-
 
 @pytest.fixture
 def changed(post, change, clock):
@@ -221,28 +206,24 @@ def changed(post, change, clock):
     change(1, excerpt="New")
 
 
-def test_the_last_change_comes_first_and_updated_after_includes_its_second(client, changed):
-    cases = {
-        "sort=updated_at": "187965432",
-        "sort=updated_at&status=published": "1953",
-        "sort=updated_at&status=scheduled": "7",
-        "sort=updated_at&status=archived": "8",
-        "updated_after=2026-11-20T12:00:04Z": "1",
-        "updated_after=2026-11-20T13:00:04.9%2B01:00": "1",
-        "updated_after=2026-11-20T12:00:03Z": "187",
-        "updated_after=2026-11-20T12:00:03Z&sort=updated_at": "187",
-        "updated_after=2026-11-20T12:00:02Z&status=draft": "",
-        "updated_after=2026-11-20": "187965432",
-        "updated_after=2026-11-20T12:00:05Z": "",
-    }
-    assert {query: titles(client, f"/v1/posts?{query}") for query in cases} == cases
-
-
-def test_the_links_visit_each_post_once(client, changed):
-    for filters in ("", "&status=published", "&status=scheduled", "&updated_after=2026-11-20T12:00:01Z"):
-        in_order = titles(client, f"{BY_CHANGE}{filters}")
-        for limit in range(1, 10):
-            assert "".join(in_pages(client, f"{BY_CHANGE}{filters}", limit)) == in_order, (filters, limit)
+@cases(
+    ("query", "found"),
+    ("sort=updated_at", "187965432"),
+    ("sort=updated_at&status=published", "1953"),
+    ("sort=updated_at&status=scheduled", "7"),
+    ("sort=updated_at&status=archived", "8"),
+    ("updated_after=2026-11-20T12:00:04Z", "1"),
+    ("updated_after=2026-11-20T13:00:04.9%2B01:00", "1"),
+    ("updated_after=2026-11-20T12:00:03Z", "187"),
+    ("updated_after=2026-11-20T12:00:03Z&sort=updated_at", "187"),
+    ("updated_after=2026-11-20T12:00:02Z&status=draft", ""),
+    ("updated_after=2026-11-20", "187965432"),
+    ("updated_after=2026-11-20T12:00:05Z", ""),
+)
+def test_the_last_change_comes_first_and_updated_after_includes_its_second(client, query, found, changed):
+    assert titles(client, f"/v1/posts?{query}") == found
+    for limit in range(1, 10):
+        assert "".join(in_pages(client, f"/v1/posts?{query}", limit)) == found
 
 
 def test_a_due_post_changed_when_it_became_due(client, app, clock, changed):
