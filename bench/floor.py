@@ -1,4 +1,4 @@
-"""The floor: a bare Flask view that returns prepared bytes, and the same as a bare WSGI function."""
+"""The floor: a bare Flask view that returns prepared bytes, and a bare WSGI function that does the same."""
 
 import os
 from collections.abc import Callable, Iterable

@@ -1,6 +1,6 @@
 """Count the instructions of a request with callgrind; the counts are the same on every machine and under any load.
 
-Needs valgrind. The figures are for the worker, which serves all requests of an operation and logs them.
+Needs valgrind. The figures are for the worker, which handles and logs all requests.
 """
 
 import argparse
@@ -45,9 +45,9 @@ class Counted(Blog):
         subprocess.run(["callgrind_control", *arguments, worker], check=True, capture_output=True)
 
     def instructions(self, connections: int, requests: Requests) -> float:
-        """Send requests on several connections at a time; return how many thousand instructions a request takes.
+        """Send requests over several connections; return how many thousand instructions each request takes.
 
-        That includes what it leaves to the background.
+        This includes work that the request leaves for the background.
         """
         numbers = count()
         self.send(connections, requests, [next(numbers) for _ in range(WARM_UP)])
@@ -62,7 +62,7 @@ class Counted(Blog):
         return int(re.search(r"^totals: (\d+)", newest.read_text(), re.MULTILINE)[1]) / REQUESTS / 1000
 
     def settle(self) -> None:
-        """Let the service do what it has put off."""
+        """Let the service do its deferred work."""
         self.send(1, lambda number: ("GET", "/settle", None), [0])
 
     def send(self, connections: int, requests: Requests, numbers: list[int]) -> None:
@@ -88,7 +88,7 @@ class Counted(Blog):
 
 
 def operations(first: int) -> dict[str, Requests]:
-    """Return the operations; each deletion deletes a post that a creation has made, starting with `first`."""
+    """Return the operations. Deletions delete the created posts, starting with `first`."""
     changed = {"content": f"{CONTENT} changed"}
     return {
         "list of 20": lambda number: ("GET", LIST, None),

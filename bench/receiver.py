@@ -1,11 +1,11 @@
-"""A webhook receiver that does nothing but answer, on the given port."""
+"""A webhook receiver on the given port that only responds."""
 
 import asyncio
 import sys
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read the header of a request, and answer 204."""
+    """Read the header of a request, and respond with 204."""
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
     await writer.drain()

@@ -1,7 +1,7 @@
 """Compare the service with the floor, a bare Flask view that returns the same bytes on gunicorn gthread, 4 threads.
 
-The server has one core, wrk another. Systems take turns; each figure is the median of some runs. The key is checked,
-the limit is on but raised, and every commit is durable.
+The server has one core, and wrk another. The systems take turns. Each figure is the median of several runs. The service
+checks the key and counts requests against a raised limit, and every commit is durable.
 """
 
 import argparse
@@ -135,7 +135,7 @@ def ladder(blog: Blog, stack: ExitStack, runs: int) -> None:
 
 
 def durable_inserts(folder: Path, seconds: int) -> None:
-    """Print how many rows the size of a post SQLite alone inserts with durable commits: the limit for creations."""
+    """Print how many rows of a post's size SQLite alone inserts with durable commits: no service can be faster."""
     os.sched_setaffinity(0, SERVER_CORE)
     with closing(sqlite3.connect(folder / "bare.db", isolation_level=None)) as connection:
         connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE post (document TEXT)")
@@ -161,7 +161,7 @@ def next_to_the_list(blog: Blog, runs: int) -> None:
 
 
 def as_files(blog: Blog, runs: int) -> None:
-    """Compare a creation from Markdown with one from JSON, and a PUT that changes nothing with a GET."""
+    """Compare creating a post from Markdown with creating it from JSON, and a PUT that changes nothing with a GET."""
     for connections in (1, 16):
         rows = [
             Row("create from JSON", partial(blog.create, connections)),
@@ -209,7 +209,7 @@ def with_webhooks(blog: Blog, stack: ExitStack, runs: int) -> None:
 
 
 def growth(large: Blog, small: Blog, runs: int) -> None:
-    """Compare the service with many posts to itself with 1,000."""
+    """Compare the service with many posts to the same service with 1,000."""
     rows = []
     for name, path in LISTS.items():
         for blog in (small, large):
@@ -221,7 +221,7 @@ def growth(large: Blog, small: Blog, runs: int) -> None:
 
 
 def postgresql(folder: Path, stack: ExitStack, runs: int) -> None:
-    """Compare PostgreSQL with SQLite on all cores, which the database, the service and wrk share."""
+    """Compare PostgreSQL with SQLite. The database, the service and wrk share all cores."""
     server = stack.enter_context(PostgresqlServer())
     blogs = {"SQLite": Blog(folder / "sqlite", 1000), "one worker": Blog(folder / "one", 1000, server.create("one"))}
     blogs["two workers"] = Blog(folder / "two", 1000, server.create("two"), WEB_CONCURRENCY="2")

@@ -29,7 +29,7 @@ SQLITE_BIN = CHECKOUT / ".venv-bench/bin"  # without psycopg
 SERVER_CORE, CLIENT_CORE = {0}, {1}
 ALL_CORES = SERVER_CORE | CLIENT_CORE
 CONTENT = ("Lorem ipsum **dolor** sit amet, consetetur sadipscing.\n" * 20)[:1000]
-START_SECONDS = 60  # limit until the first answer
+START_SECONDS = 60  # time limit for the first response
 IDLE_SECONDS = 0.5  # a server that uses less than a fifth of this time is idle
 POST = "/v1/posts/1"
 LIST = "/v1/posts?limit=20"
@@ -40,7 +40,7 @@ NEW_FILE = f"---\ntitle: A new post, NUMBER\nstatus: published\ntags: [tag3, new
 class Result(NamedTuple):
     """A measurement by wrk: requests per second, milliseconds, and the server's processor time per request.
 
-    Work that the server has put off counts as if it had done it at once.
+    Deferred work counts as if the server had done it at once.
     """
 
     rate: float
@@ -67,7 +67,7 @@ class Server:
         self.checkout = CHECKOUT
 
     def start(self) -> float:
-        """Start the server, and return the seconds until its first answer."""
+        """Start the server, and return the seconds until its first response."""
         begun = time.perf_counter()
         self.process = subprocess.Popen(
             self.command,
@@ -96,7 +96,7 @@ class Server:
         """Add the posts that must exist before anything is measured."""
 
     def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[bytes, Any]:
-        """Send a request; return the body of the answer and its headers."""
+        """Send a request; return the body and the headers of the response."""
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
             headers |= {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
             connection.request(method, path, body and json.dumps(body), headers)
@@ -165,7 +165,7 @@ class Server:
         return self.load(connections, "create", path, self.folder / name, first or time.time_ns() // 1000)
 
     def delete(self, connections: int) -> Result:
-        """Delete posts of the last `create`, for a third of its time, because deleting is up to three times as fast."""
+        """Delete posts of the last `create`, for a third of its time, because deleting can be three times as fast."""
         return self.load(connections, "delete", "/v1/posts", self.first_new, seconds=max(1, self.seconds // 3))
 
     def newest(self) -> int:

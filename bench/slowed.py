@@ -1,6 +1,6 @@
 """The application under callgrind, which slows it down about fifty times: all time limits are raised accordingly.
 
-The background work runs only when a request to /settle asks for it: how much of it a run would count depends on time.
+The background work runs only when a request to /settle asks for it, so that each run counts the same work.
 """
 
 import math
@@ -35,7 +35,7 @@ steps.update(dict.fromkeys(steps, math.inf))
 
 @app.get("/settle")
 def settle() -> Response:
-    """Do what the writes before have left to be done for the search index, in the last of the steps."""
+    """Run the last background step, which updates the search index after earlier writes."""
     *_, last = steps
     last(*([] if hasattr(last, "__self__") else [background]))  # in an older checkout, steps are functions
     return Response()

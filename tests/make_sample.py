@@ -48,7 +48,7 @@ REQUESTS = [
 
 
 PATHS = "posts", "posts/1/revisions/1", "trash", "tags", "posts?q=words", "webhooks", "images"
-# Tables that stay empty: of what is under way, and of what this script does not do
+# Tables that stay empty, because they are for work in progress or for operations that this script does not use
 EMPTY = {"fetched_image", "purge", "search_rebuild", "upload"}
 
 

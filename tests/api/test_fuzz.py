@@ -128,7 +128,7 @@ any_changes = st.fixed_dictionaries({}, optional=any_words | any_fields | {"publ
 changes = schedules | valid_changes | any_changes
 
 
-@pytest.mark.in_process  # Another server may refuse such an If-Match.
+@pytest.mark.in_process  # Other servers may refuse such an If-Match.
 @given(bodies=st.lists(changes, min_size=1, max_size=3), match=st.none() | texts | st.just("*"))
 def test_any_changes(client, config, judge, bodies, match):
     match = match and re.sub("[\r\n]", " ", match.encode(errors="replace").decode("latin-1"))

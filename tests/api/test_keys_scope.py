@@ -119,7 +119,7 @@ def test_read_only_and_drafts_only_keys_read_all_that_a_full_one_can(app, client
         assert all(said(reader.get(f"/v1/{path}")) == said(client.get(f"/v1/{path}")) for reader in readers), path
 
 
-# Nothing but published posts
+# Only published posts
 
 HIDDEN = {"2": "draft", "4": "archived", "5": "scheduled", "8": "draft", "9": "draft"}
 TIMES = {

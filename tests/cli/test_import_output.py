@@ -21,7 +21,7 @@ COVERS = "params keep them; --static DIR finds those whose URL begins with a sla
 SHORTCODES = "only the old site understands them; replace them."
 HIDDEN = "something hides them; publish those that are meant to be public."
 REDIRECTS = "--redirects FILE lists them."
-# The blogs among the samples: how many posts they have, and the summary, in which PATH is theirs
+# The sample blogs, with their number of posts and the summary, where PATH stands for the blog's path
 SUMMARIES = {
     "jekyll": (3, f"""\
 images: new 0, known 0, missing 1

@@ -17,8 +17,8 @@ from tests.service import BIN
 NO_TIME = "Invalid value for '--since': must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
 
 
-# Every command with arguments with which it succeeds, but those that need more: `serve` (in test_cli.py), `doctor` (in
-# test_doctor.py), and `push`, `pull` and `status` (in tests/sync)
+# Each command, with arguments that make it succeed. Others need more: `serve` (in test_cli.py), `doctor` (in
+# test_doctor.py), and `push`, `pull` and `status` (in tests/sync).
 COMMANDS = {
     **dict.fromkeys(("init", "login", "config", "openapi", "images"), ""),
     **{"keys": "list", "import": "posts", "undo": "--since 2026-11-20", "export": "exported"},

@@ -79,7 +79,7 @@ def test_typescript_clients_run_every_operation(npm, folder, tmp_path):
 
 def test_a_python_client_runs_every_operation(service, folder):
     tool = [BIN / "openapi-python-client", "generate", "--path", "openapi.json", "--meta", "none"]
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # for ruff, with which it formats
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # for ruff, which formats the client
     output = run(*tool, "--output-path", "blogclient", cwd=folder, PATH=path)
     assert output.count("WARNING") == output.count("Unsupported content type text/markdown") == 3
     base = f"http://127.0.0.1:{service.port}"

@@ -132,7 +132,7 @@ def test_enter_in_a_line_of_a_published_post_publishes_nothing(window):
 
 def test_text_that_the_server_refuses_stays_in_the_form_and_in_the_browser(window):
     window.open(EDIT)
-    # Over four megabytes; more characters of one byte would take a browser longer to lay out.
+    # More than four megabytes. The same size in one-byte characters would take the browser longer to lay out.
     window.browser.execute_script("document.querySelector('#content').value = ('€'.repeat(999) + '\\n').repeat(1400)")
     window.fill(content="y")
     window.send("This text is only in this browser: the server refuses it. Save it to see why.")

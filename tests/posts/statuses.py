@@ -2,7 +2,7 @@
 
 PAST, FUTURE = "2026-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 NO = "refused"
-# Each status and date ("" if left out), and what becomes of them: over `/v1` and on the owner's page (a POST to `/v1`
+# Each status and date ("" if left out), and the results: over `/v1` and on the owner's page (a POST to `/v1`
 # creates only drafts and published posts), from writing programs (Micropub), and in files (imports, pushes). The latter
 # two schedule a published post with a future date. In files, a date alone publishes, and a future one without a meaning
 # is dropped.

@@ -37,7 +37,7 @@ def by_slug(client, slug, method="GET", **more):
 PAST = {"published_at": "2020-01-01T00:00:00Z"}
 TO_COME = {"status": "scheduled", "published_at": LATER}
 DRAFT = {"status": "draft"}
-# What happens to a draft whose slug is `a`, and the former slugs that it has in the end, when it is published
+# What happens to a draft with the slug `a`, and its former slugs once it is published
 LIVES = {
     "published, renamed": ([PUBLISHED, {"slug": "b"}], ["a"]),
     "a draft, renamed": ([{"slug": "b"}], []),

@@ -202,7 +202,7 @@ def test_a_stop_while_the_worker_starts_ends_the_worker_too(tmp_path):
     assert not (tmp_path / "blog.db-wal").exists()
 
 
-# Systems other than Linux: the server runs without Linux-only functions, which this removes
+# Systems other than Linux: this removes functions that only Linux has
 
 ELSEWHERE = """
 import fcntl, resource, socket

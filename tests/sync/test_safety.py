@@ -34,8 +34,8 @@ def test_connecting_another_address_overwrites_and_creates_nothing(run, synced, 
 def test_pull_removes_no_file_because_a_database_was_replaced(run, synced, blog):
     here = synced(a="# A\n", b="# B\n", c="# C\n")
     head, entries = read_state(here)
-    entries["c.md"]["id"] = "999999"  # as if it was created after a backup that was restored since
-    entries["b.md"]["created_at"] = "2020-01-01T00:00:00Z"  # as if another post got its id after that
+    entries["c.md"]["id"] = "999999"  # as if the post had been created after the backup that was restored
+    entries["b.md"]["created_at"] = "2020-01-01T00:00:00Z"  # as if another post had got its id after the restore
     write_state(here, head, entries)
     lost = (
         "its post is gone and not in the trash (it was deleted permanently, or a backup was restored):"

@@ -1,4 +1,4 @@
--- From version 10 to 11, of release 1.3.0: tables for proposals, which versions 8 to 10 of development had in draft_copy
+-- From version 10 to 11 (release 1.3.0): tables for proposals, which versions 8 to 10 of development had in draft_copy
 
 CREATE TABLE proposal (
     id INTEGER NOT NULL PRIMARY KEY, post_id INTEGER NOT NULL, author TEXT NOT NULL, created_at TEXT NOT NULL, number

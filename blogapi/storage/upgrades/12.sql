@@ -1,4 +1,4 @@
--- From version 11 to 12, of release 1.3.1: ids of proposals that are never reused, and the tags in their changes; the time
+-- From version 11 to 12 (release 1.3.1): ids of proposals that are never reused, and the tags in their changes; the time
 -- of the last backup
 
 CREATE TABLE backup (

@@ -1,6 +1,6 @@
--- From version 12 to 13, of release 1.4.0. Due posts are found by their status and date. The options of webhooks move
--- from a table of their own to columns. Unsaved text gets drafts, which 13.py fills in. A refused proposal is kept, so
--- that this can be undone. The search gets a single index, for which all posts are indexed again.
+-- From version 12 to 13 (release 1.4.0): due posts are found by their status and date. The options of webhooks move
+-- from a separate table to columns. Unsaved text gets drafts, which 13.py fills in. Refused proposals are kept, so that
+-- a refusal can be undone. The search gets a single index, so the service indexes all posts again.
 
 DROP TABLE schedule;
 

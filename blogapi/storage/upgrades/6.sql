@@ -1,4 +1,4 @@
--- From version 5 to 6, of release 1.2.0: former slugs, copies of what is typed, drafts-only keys, and a new search index
+-- From version 5 to 6 (release 1.2.0): former slugs, copies of what is typed, drafts-only keys, and a new search index
 
 CREATE TABLE former_slug (
     slug TEXT NOT NULL PRIMARY KEY, post_id INTEGER NOT NULL

@@ -1,4 +1,4 @@
--- From version 6 to 7, of release 1.2.1: constraints that cost nothing, and the defaults of a delivery
+-- From version 6 to 7 (release 1.2.1): constraints that cost nothing, and the defaults of a delivery
 
 -- On SQLite
 

@@ -1,5 +1,5 @@
--- From version 8 to 9, of release 1.3.0: words are indexed in the transaction of each write. All posts are indexed again,
--- because the words have another version.
+-- From version 8 to 9 (release 1.3.0): each write indexes its words in its transaction. The service indexes all posts
+-- again, because the rules for words have changed.
 
 DROP TABLE search_pending;
 
