@@ -99,7 +99,7 @@ class Unreachable(Unavailable):
 
 
 class PostgresConnection(psycopg.Connection):
-    """A connection that can wait in the event loop, even if psycopg was imported before gevent patched the library."""
+    """A connection that can wait in the event loop, even if psycopg was imported before gevent patched Python."""
 
     wait_for_socket: Callable[[int, int], int] | None = None
 
@@ -124,7 +124,7 @@ class PostgresConnection(psycopg.Connection):
             return stop.value
         except TimeoutError:
             self.close()
-            raise psycopg.OperationalError("the server does not answer") from None
+            raise psycopg.OperationalError("the server does not respond") from None
 
     def bind(self, statement: Statement, values: Mapping[str, Any]) -> tuple:
         """Return a statement with its encoded values. Raises NoRow if PostgreSQL cannot store one of them."""
@@ -136,7 +136,7 @@ class PostgresConnection(psycopg.Connection):
         return statement, dumped, self._adapter.types, self._adapter.formats
 
     def run(self, statements: list[tuple]) -> list[Result]:
-        """Run statements in one round trip; return their results. The first statement that fails ends the run.
+        """Run statements in one round trip, and return their results. The first statement that fails ends the run.
 
         Raises NotUnique, NoRow, Busy or another Unavailable.
         """
@@ -160,7 +160,7 @@ class PostgresConnection(psycopg.Connection):
             raise
 
     def _send(self, statement: Statement, values: list, types: tuple[int, ...], formats: list) -> int:
-        """Send a statement, and prepare it first if it is new; return the number of results to expect."""
+        """Send a statement, and prepare it first if it is new. Return the number of results to expect."""
         name = self.prepared.get((statement.text, types))
         if is_new := name is None:
             name = self.prepared[statement.text, types] = next(self._new_names)
@@ -202,11 +202,11 @@ class Connections:
         user, hosts, ports, database = (str(parameters.get(name, "")) for name in ("user", "host", "port", "dbname"))
         # An unescaped @ or / in a password would make part of the password look like the host or the database name.
         if "@" in f"{hosts}{database}" or not re.fullmatch("[0-9,]*", ports):
-            raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, %40 for @, %2F for /")
+            raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with %40 for @ and %2F for /")
         places = zip(hosts.split(","), cycle(ports.split(",")), strict=False)
         place = ",".join(f"{host}:{port}".removesuffix(":") for host, port in places)
         self.name = f"postgresql://{user}{user and '@'}{place}/{database}"
-        self._address = make_conninfo("", **parameters)
+        self._conninfo = make_conninfo("", **parameters)
         self._idle: list[PostgresConnection] = []  # used last in, first out
         self._free = loop.semaphore(size)
         self._loop = loop
@@ -222,14 +222,14 @@ class Connections:
         return connection
 
     def _open(self) -> PostgresConnection:
-        connection = PostgresConnection.connect(self._address, autocommit=True, prepare_threshold=None)
+        connection = PostgresConnection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
         connection.execute(self._settings)
         return connection
 
     def check_sessions(self, connection: PostgresConnection) -> None:
-        """Raise Unavailable if a pooler lets connections share a session: they would share its locks and settings."""
+        """Raise Unavailable if a pooler lets connections share a session, and therefore its locks and settings."""
         session = connection.execute(SESSION).fetchone()
-        if session == (connection.info.backend_pid,):  # no pooler is in between
+        if session == (connection.info.backend_pid,):  # There is no pooler in between.
             return
         with closing(self.connect()) as other, other.transaction():
             if other.execute(SESSION).fetchone() == session or connection.execute(SESSION).fetchone() != session:
@@ -260,7 +260,7 @@ class Connections:
             self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Find out whether a transaction was committed after its COMMIT got no response; return None if this fails."""
+        """Find out whether a transaction whose COMMIT got no response was committed. Return None if this fails."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
@@ -277,7 +277,7 @@ class Connections:
 
 
 def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
-    """Flush the pipeline; return the `count` results of its statements and then the result that ends the pipeline."""
+    """Flush the pipeline. Return the `count` results of its statements, and then the result that ends the pipeline."""
     yield from generators.send(pgconn)
     results = []
     for _ in range(2 * count + 1):  # libpq returns None after each statement's result.

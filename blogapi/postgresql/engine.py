@@ -122,8 +122,8 @@ class Postgresql(Engine):
             statements.remove(SET_LOCK_TIMEOUT)  # The session's own limit is about the same.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         try:
-            # The transaction may serve several clients, so it does not wait for a connection in the turn of one of
-            # them, but in a turn of the service (see `server.fairness`).
+            # The transaction may serve several clients, so it waits for a connection on behalf of the service, not of
+            # one of the clients (see `server.fairness`).
             connection, (*_, lock, active) = Context().run(self._run, statements, values)
         except Busy:
             return None
@@ -132,7 +132,7 @@ class Postgresql(Engine):
     def _run(
         self, queries: list[Query], values: Mapping[str, Any], retry: bool = True
     ) -> tuple[PostgresConnection, list[Result]]:
-        """Run queries on a connection from the pool; return the connection and the results.
+        """Run queries on a connection from the pool. Return the connection and the results.
 
         If the connection turns out to be lost, try once more with a new one. The caller must return the connection to
         the pool.
@@ -196,7 +196,7 @@ class Postgresql(Engine):
 
     @contextmanager
     def _setting_up(self, purpose: str, create: bool, upgrade: bool = False) -> Iterator[tuple[PostgresContents, bool]]:
-        """Set up or upgrade the database in a transaction; yield the contents and whether the database was empty."""
+        """Set up or upgrade the database in a transaction. Yield the contents, and whether the database was empty."""
         try:
             with closing(self.connections.connect()) as connection:
                 server = connection.info
@@ -248,7 +248,7 @@ class PostgresTransaction(Transaction):
     def insert(self, query: Query, **values: Any) -> int:
         self.changes += 1
         statement = self.engine.statement(query)
-        # Peewee adds it only if the model was bound when the query was built.
+        # Peewee adds RETURNING only if the model was bound when the query was built.
         if " RETURNING " not in statement.text:
             statement = statement._replace(text=f"{statement.text} RETURNING id")
         return self._run(statement, values).rows[0][0]
@@ -280,7 +280,7 @@ class PostgresTransaction(Transaction):
         self.engine.connections.give(self._connection)
 
     def _run(self, statement: Statement, values: Mapping[str, Any]) -> Result:
-        """Run the deferred statements and then this statement in one round trip; return the result of this one."""
+        """Run the deferred statements and then this statement in one round trip. Return the result of this one."""
         statements = [*self._waiting, self._connection.bind(statement, values)]
         self._waiting.clear()
         try:

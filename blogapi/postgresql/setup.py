@@ -18,13 +18,13 @@ TRANSLATED = {
     "INTEGER": "bigint",
     "BLOB": "bytea",
 }
-FETCHED_ROWS = 20  # a copy holds this many rows in memory at a time, and each row can contain a post of 4 MB
+FETCHED_ROWS = 20  # a copy holds this many rows in memory at a time; each can contain a post of 4 MB
 
 
 class PostgresContents(Contents):
     """The contents of a PostgreSQL database, accessed over a connection with an open transaction."""
 
-    # In information_schema, which hides tables that this user has no rights to, the database could look empty.
+    # information_schema would hide tables that this user has no rights to, so the database could look empty.
     find_tables = (
         "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v')"
     )

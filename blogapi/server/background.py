@@ -1,4 +1,4 @@
-"""The background work: periodic steps, which run in a thread of their own."""
+"""Background work: periodic steps, which run in a separate thread."""
 
 import logging
 import math
@@ -56,7 +56,7 @@ class Background:
         self._until = math.inf  # monotonic time at which the current step must end
 
     def stop(self) -> None:
-        """Ask the background thread to stop soon; `thread.is_alive()` tells whether it is still running."""
+        """Ask the background thread to stop soon. While it is still running, `thread.is_alive()` is true."""
         self.stopping.set()
         self.sender.wake.set()
 
@@ -70,7 +70,7 @@ class Background:
             except Exception as error:
                 report(error)
                 self.stopping.wait(FAULT_SECONDS)
-        with suppress(Unavailable):  # A message whose result cannot be stored is sent again, with the same id.
+        with suppress(Unavailable):  # If a result cannot be stored, the message is sent again, with the same id.
             self.sender.finish()
 
     def turn(self) -> None:
@@ -94,7 +94,7 @@ class Background:
         return self.stopping.is_set() or self._monotonic() > self._until
 
     def repeat(self, run: Callable[..., int], *arguments: Any) -> int:
-        """Call a function until it has no rows left or the step must end; return the total number of rows."""
+        """Call a function until it has no rows left or the step must end. Return the total number of rows."""
         total = 0
         while count := run(*arguments):
             total += count
@@ -132,14 +132,14 @@ class Background:
             self.repeat(write, proposals.prune, keep_days)
 
     def is_steady(self) -> bool:
-        """Return whether the clock has been steady for STEADY_SECONDS; a clock that was just set may be months off."""
+        """Return whether the clock has been steady for STEADY_SECONDS. A clock that was just set may be months off."""
         offset, now = self._clock() - self._monotonic(), self._monotonic()
         if abs(offset - self._offset) > JUMP_SECONDS:
             self._offset, self._steady_since = offset, now
         return now - self._steady_since >= STEADY_SECONDS
 
     def tidy_index(self) -> None:
-        """Index the posts that an upgrade has left unindexed, and merge recent additions to the search index."""
+        """Index the posts that an upgrade has left unindexed, and merge the latest additions to the search index."""
         for _ in index.rebuild(self.database):
             if self.is_over():
                 break

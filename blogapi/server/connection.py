@@ -16,12 +16,12 @@ from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseE
 from blogapi.server.fairness import CLIENT, KEPT_BYTES, MB, Client, RoundRobinSemaphore, SharedState
 
 BYTES_A_SECOND = 16 * 1024  # after the first seconds, a client must send a body or read a response at least this fast
-DISCARDED_PIECE = 8 * 1024  # bytes to read at once; few, because many connections may hold them at the same time
+DISCARDED_PIECE = 8 * 1024  # bytes to read at once; few, because many connections may do this at the same time
 HEADER_BYTES = 64 * 1024
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
 IDLE_SECONDS = 75  # a connection stays open for this long after a response
-KEEP_ALIVE_SECONDS = 70  # announced to clients; shorter, so that they send no request while the connection is closing
+KEEP_ALIVE_SECONDS = 70  # announced to clients; shorter, so that no request arrives while the connection is closing
 NOTHING = bytes(4)  # the result of FIONREAD for a socket without unread input
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
@@ -39,7 +39,7 @@ class ClientConnection:
         self.sock = sock
         self.address = address  # identifies a client without a key or session
         self.client = Client(address)
-        self.tier = shared.strangers  # the budgets that the client shares with all other strangers or known clients
+        self.tier = shared.strangers  # the budgets that all strangers, or all known clients, share
         self.shared = shared
         self.started = False  # whether the first byte of a request has arrived
         self.is_used = False  # whether a response has been sent
@@ -50,7 +50,7 @@ class ClientConnection:
         self.progress_at = 0.0  # when the client last read a part of a response, or memory was last reserved for it
         self.linger = False  # whether there may be unread input when the connection is closed
         self._deadline = NEVER  # monotonic time by which the expected bytes must have arrived
-        self._left = 0  # at most this many bytes may still arrive before the deadline
+        self._left = 0  # at most this many more bytes may arrive before the deadline
         self._extension = 0.0  # arriving bytes extend the deadline, but to at most this many seconds from now
         self._places: list[RoundRobinSemaphore] = []  # the semaphores in which the current change has a place
         self._queued: greenlet | None = None  # the greenlet that waits in a queue for the current request
@@ -85,7 +85,7 @@ class ClientConnection:
         self._queue(self.wait_turn)
 
     def take_places(self) -> None:
-        """Wait until the current request, which is a change, may run. During this wait, the connection may be evicted.
+        """Wait until the change that the client requests may run. During this wait, the connection may be evicted.
 
         Raises TimeoutError if there are too many requests or large responses.
         """
@@ -143,7 +143,7 @@ class ClientConnection:
         return data
 
     def hold(self, size: int) -> bool:
-        """Reserve bytes for the request in the budgets; return False if too few are left."""
+        """Reserve bytes for the request in the budgets. Return False if too few are left."""
         budget = self.tier.small if size <= KEPT_BYTES else self.tier.bodies
         return budget.reserve(self, size)
 

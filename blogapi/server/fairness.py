@@ -46,7 +46,7 @@ class Queue:
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
-        # The strangers, and then the known clients; in each dict, the client whose turn is next comes first
+        # The strangers, then the known clients. Each dict begins with the client whose turn is next.
         self.waiting: tuple[Waiting, Waiting] = OrderedDict(), OrderedDict()
         self.known_is_next = False
 
@@ -112,7 +112,7 @@ class RoundRobinSemaphore(Queue):
         self.free = size
 
     def acquire(self, *, timeout: float | None = None) -> bool:
-        """Wait for a place; return False after `timeout` seconds."""
+        """Wait for a place. Return False after `timeout` seconds."""
         if self.free and not any(self.waiting):
             self.free -= 1
             return True
@@ -133,7 +133,7 @@ class RoundRobinSemaphore(Queue):
 
 
 class Holder(Protocol):
-    """What a budget reads and calls on a connection. ClientConnection, which imports this module, implements it."""
+    """The part of a connection that budgets use. ClientConnection, which imports this module, implements it."""
 
     client: Client
     tier: "Tier"
@@ -153,10 +153,10 @@ class Budget:
     def __init__(self, size: int, victim: Callable[["Budget", Holder], Holder | None]):
         self.left = size
         self.victim = victim
-        self.held: dict[Holder, int] = {}  # the connection that has made no progress for longest comes first
+        self.held: dict[Holder, int] = {}  # begins with the connection that has made no progress for the longest time
 
     def reserve(self, connection: Holder, size: int, *, needed: bool = False) -> bool:
-        """Reserve bytes for a connection; return whether this succeeded. With `needed`, they may exceed the budget."""
+        """Reserve bytes for a connection. Return whether this succeeded. With `needed`, they may exceed the budget."""
         while self.left < size and (victim := self.victim(self, connection)):
             self.release(victim)
             victim.end()
@@ -188,7 +188,7 @@ def oldest_head(budget: Budget, connection: Holder) -> Holder | None:
 
 
 def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
-    """Choose the busiest client's oldest request, if that client has at least two more than `connection`'s client."""
+    """Choose the busiest client's oldest request, if it has at least two more requests than `connection`'s client."""
     requests = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(requests, key=requests.__getitem__, default=connection.client)
     if requests[client] <= requests[connection.client] + 1:
@@ -197,7 +197,7 @@ def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
 
 
 def stalled(budget: Budget, connection: Holder) -> Holder | None:
-    """Choose the connection whose client has read nothing for longest, if that client has stalled."""
+    """Choose the connection whose client has read nothing for the longest time, if that client has stalled."""
     longest = next(iter(budget.held), None)
     return longest if longest and longest.progress_at < time.monotonic() - STALLED_SECONDS else None
 
@@ -236,7 +236,7 @@ class SharedState:
         self._large_changes = RoundRobinSemaphore(MAX_LARGE_CHANGES)
 
     def client(self, data: bytes, address: str) -> Client:
-        """Return the client that sent `data`, identified by a valid key or session in it, or else by its address."""
+        """Return the client that sent `data`, identified by a valid key or session in the data, or by its address."""
         for credential in CREDENTIAL.findall(data):
             if (name := credential.decode()) in self.credentials:
                 return Client(name, is_known=True)
@@ -264,9 +264,9 @@ class SharedState:
                 break
 
     def place_for_change(self, connection: Holder) -> RoundRobinSemaphore:
-        """Wait until the client may make another change; return the semaphore to release.
+        """Wait until the client may make another change, and return the semaphore to release.
 
-        During the wait, stalled responses to the same client are ended.
+        During the wait, end stalled responses to the same client.
         """
         semaphore = self._changes.get(connection.client)
         if semaphore is None:
@@ -281,6 +281,6 @@ class SharedState:
         return semaphore
 
     def place_for_large_change(self) -> RoundRobinSemaphore:
-        """Wait until another large change may run; return the semaphore to release."""
+        """Wait until another large change may run, and return the semaphore to release."""
         self._large_changes.acquire()
         return self._large_changes

@@ -1,7 +1,7 @@
 """The connection handler, which reads requests, calls the application, and sends and logs the responses.
 
-Only a worker may import this module, and not gunicorn's master, because gevent must already have patched the standard
-library.
+Import this module only in a worker, and not in gunicorn's master, because gevent must have patched the standard library
+first.
 """
 
 import logging
@@ -52,8 +52,8 @@ from blogapi.server.threads import EventLoop, SharedDatabase
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 
 MAX_CONNECTIONS = 1024  # above this, each new connection evicts one that is waiting for its client
-MAX_ACCEPT = 1 / 16  # share of the maximum accepted per turn of the loop; evicted connections are closed after it
-OTHER_FILES = 192  # open files left for everything else: the database, webhooks, closing connections
+MAX_ACCEPT = 1 / 16  # share of the maximum accepted per loop iteration, because evicted connections are closed later
+OTHER_FILES = 192  # number of open files reserved for the database, webhooks and closing connections
 KEEP_ALIVE = f"keep-alive\r\nKeep-Alive: timeout={KEEP_ALIVE_SECONDS}"
 FAILURES = ("500", "503")
 READY_PATH = "/readyz"  # Proxies poll it every second, so successful requests are not logged.
@@ -140,7 +140,7 @@ class Handler:
                 connection.end()
 
     def serve(self, connection: ClientConnection, unreader: SocketUnreader, peer: str) -> bool:
-        """Answer the next request on a connection; return whether another request may follow."""
+        """Serve the next request on a connection, and return whether another request may follow."""
         connection.expect_request(started=bool(unreader.buf.getvalue()))
         head, refusal, has_failed = Head(), None, False
         try:
@@ -172,7 +172,7 @@ class Handler:
         return address
 
     def refuse(self, exchange: "Exchange", status: int, message: str) -> bool:
-        """Answer a request with an error, without calling the application; return False to end the connection."""
+        """Respond with an error, without calling the application. Return False to end the connection."""
         head = exchange.head
         path, origin = self.config.without_prefix(head.path or "/v1"), head.fields.get("HTTP_ORIGIN")
         headers = [*self.service.limiter.peek().headers, *cors_headers(self.config, path, origin).items()]
@@ -182,7 +182,7 @@ class Handler:
         return False
 
     def respond(self, exchange: "Exchange", unreader: SocketUnreader) -> bool:
-        """Let the application answer a request; return whether another request may follow."""
+        """Let the application handle a request, and return whether another request may follow."""
         connection = exchange.connection
         body = Body(exchange.head, exchange.info, connection, unreader)
         is_change = connection.client.is_known and exchange.head.method not in READ_METHODS
@@ -198,7 +198,7 @@ class Handler:
             connection.leave_places()
 
     def call_application(self, exchange: "Exchange", body: Body) -> bool:
-        """Call the application and send its response; return whether another request may follow."""
+        """Call the application and send its response. Return whether another request may follow."""
         connection, info, environ = exchange.connection, exchange.info, self.environ(exchange, body)
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
@@ -224,7 +224,7 @@ class Handler:
         return keep
 
     def reserve(self, exchange: "Exchange", content: Content) -> bool:
-        """Reserve memory for a large or streamed response until it is sent; return whether there was enough."""
+        """Reserve memory for a large or streamed response until it is sent. Return whether enough was left."""
         connection = exchange.connection
         if not isinstance(content, bytes):
             return self.shared.streams.reserve(connection, 1)
@@ -267,14 +267,14 @@ class Handler:
             if head:  # The content is an empty stream.
                 connection.send(head)
         except OSError:
-            info.cause = info.cause or "the client did not read it"
+            info.cause = info.cause or "the client did not read the response"
             raise
         finally:
             connection.release_response()
             self.record(exchange, status[:3], size)
 
     def record(self, exchange: "Exchange", status: str, size: int) -> None:
-        """Count a request for the metrics and log it; FAILURES are logged as errors."""
+        """Count a request for the metrics, and log it. FAILURES are logged as errors."""
         info, head, seconds = exchange.info, exchange.head, time.perf_counter() - exchange.started
         self.service.requests.count(info.endpoint, status, seconds)
         level = logging.ERROR if status in FAILURES else logging.INFO
@@ -294,12 +294,12 @@ class Handler:
 
 
 class Exchange:
-    """A request, with everything else that is needed to send its response and to log it."""
+    """A request, with everything that is needed to send its response and to log it."""
 
     def __init__(self, connection: ClientConnection, head: Head, address: str):
         self.connection = connection
         self.head = head
-        self.address = address  # the client's own address, even behind proxies
+        self.address = address  # the client's IP address, even behind proxies
         self.info = RequestInfo()
         self.started = time.perf_counter()
 
@@ -327,7 +327,7 @@ def close(content: Content) -> None:
 
 
 def refusal_response(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:
-    """Return a response with which the server itself refuses a request. `headers` are added to the usual ones."""
+    """Return the response to a request that the server itself refuses. `headers` are added to the usual ones."""
     content = error_body(status, message)
     own = [("Content-Type", JSON), ("Content-Length", str(len(content))), ("Cache-Control", PRIVATE), *headers]
     if status == HTTPStatus.SERVICE_UNAVAILABLE:

@@ -1,6 +1,6 @@
-"""The log, to which gunicorn, the worker and the application write on standard error. Keys in it are masked.
+"""The log, which gunicorn, the worker and the application write to standard error, and which masks keys.
 
-docs/running.md describes its lines.
+docs/running.md describes the lines of the log.
 """
 
 import atexit
@@ -26,11 +26,11 @@ SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
 UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 MAX_TARGET = 1000  # at most this many characters of a request target are logged
 MAX_WAITING = 10_000  # while this many lines are queued, further lines are dropped
-BATCH_SECONDS = 0.02  # lines that are logged within this time are written together
-EXIT_SECONDS = 1.0  # longest wait until the last lines are written when a process ends
+BATCH_SECONDS = 0.02  # lines logged within this time are written together
+EXIT_SECONDS = 1.0  # when a process ends, longest wait for its last lines to be written
 
-# The versions that gevent has not patched. With gevent's versions, the writer would be a greenlet, and a write that
-# blocks would block all other greenlets.
+# The originals of what gevent patches. With gevent's versions, the writer would be a greenlet, and a write that blocks
+# would block all other greenlets.
 SimpleQueue = get_original("queue", "SimpleQueue")
 start_new_thread = get_original("_thread", "start_new_thread")
 select = get_original("select", "select")
@@ -42,7 +42,7 @@ with suppress(OSError):  # raised if standard error is closed
 
 
 def sleep(seconds: float) -> None:
-    """Sleep. Unlike time.sleep, this works even if the clock is broken, so that the log can report that."""
+    """Sleep. Unlike time.sleep, this works even if the clock is broken, so that the log can report the broken clock."""
     select([], [], [], seconds)
 
 
@@ -62,7 +62,7 @@ def printable_target(target: str) -> str:
 
 
 class LogWriter(io.TextIOBase):
-    """A text stream to standard error that never blocks, because a thread does the writing."""
+    """A text stream to standard error. Writing to it never blocks, because a thread does the actual writing."""
 
     def __init__(self, formatter: logging.Formatter) -> None:
         self.formatter = formatter
@@ -149,7 +149,7 @@ def now() -> str:
 
 
 def json_line(level: int, **fields: object) -> str:
-    """Return a log line as a JSON object in ASCII, without the fields that are None or ""."""
+    """Return a log line as a JSON object in ASCII. Omit fields that are None or ""."""
     common = {"time": now(), "level": logging.getLevelName(level).lower()}
     return json.dumps(common | {name: value for name, value in fields.items() if value not in (None, "")})
 

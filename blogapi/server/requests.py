@@ -1,4 +1,4 @@
-"""Reading requests from a socket: their heads and bodies, the addresses of clients, and the server's own refusals."""
+"""Reading requests from a socket: their heads and bodies, the clients' addresses, and the server's own refusals."""
 
 import re
 from functools import lru_cache
@@ -42,8 +42,8 @@ MALFORMED: Refusal = (400, "the header is not valid HTTP")
 REFUSALS: dict[type[Exception] | str, Refusal] = {
     "AUTHORIZATION": (
         400,
-        "Authorization: must have visible characters only; a key from a file with the line breaks of Windows has a "
-        r"carriage return at its end: KEY=$(tr -d '\r' < FILE)",
+        "Authorization: must have visible characters only; a key read from a file with Windows line breaks ends with a "
+        r"carriage return: KEY=$(tr -d '\r' < FILE)",
     ),
     "CONTENT-LENGTH": (400, "Content-Length: must be one whole number, and must not be sent with Transfer-Encoding"),
     "CONTENT-TYPE": (400, "Content-Type: must be given once"),
@@ -81,7 +81,7 @@ HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})
 
 
 class Head:
-    """The head of a request. If `parse` fails, only the attributes for the valid parts are set."""
+    """The head of a request. If `parse` fails, only the attributes of the valid parts are set."""
 
     method = uri = path = query = ""
     version = 1, 1
@@ -122,10 +122,9 @@ class Head:
 
 
 def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
-    """Read the next request up to the end of its head.
+    """Read the head of the next request. Put any bytes that follow the head back into the unreader.
 
-    Returns an incomplete head if the client stops sending, and b"" if there is no further request. Bytes that follow
-    the head are put back into the unreader.
+    Return an incomplete head if the client stops sending, and b"" if there is no further request.
     """
     data = unreader.read()
     connection.identify(connection.shared.client(data, connection.address))
@@ -164,7 +163,7 @@ def encoded(line: bytes) -> bytes:
 
 @lru_cache(REMEMBERED)
 def parse_fields(version: tuple[int, int], block: bytes) -> tuple[Fields, Refusal | None]:
-    """Parse header fields; return them, and the refusal if RFC 9112 forbids something that gunicorn accepts."""
+    """Parse header fields. Return them, and a refusal if RFC 9112 forbids something that gunicorn accepts."""
     environ: Fields = {}
     refusal, parsed = None, 0
     for name, value in parse(b"POST / HTTP/%d.%d\r\n%b" % (*version, block)).headers:
@@ -187,7 +186,7 @@ def parse_fields(version: tuple[int, int], block: bytes) -> tuple[Fields, Refusa
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
-    """Return the last valid address that is not a trusted proxy. Clients can forge the addresses before it."""
+    """Return the last valid address that is not a trusted proxy's. Clients can forge the addresses before it."""
     client = peer
     hops = forwarded_for.rsplit(",", MAX_PROXIES)
     address = parse_address(peer.partition("%")[0])
@@ -208,7 +207,7 @@ def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
 
 
 def network(address: str) -> str:
-    """Return an IPv4 address, or the /64 network of an IPv6 address, because one client may own all of it."""
+    """Return an IPv4 address, or the /64 network of an IPv6 address, because one client may own the whole network."""
     if ":" not in address:
         return address
     parsed = parse_address(address.partition("%")[0])

@@ -30,7 +30,7 @@ STOP_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGQUIT
 GROUP_AND_OTHERS = 0o077  # mode bits for everyone except the owner
 # A struct flock: a write lock on one byte that lies after the bytes that SQLite locks (those begin at 2**30)
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
-LOCK_SECONDS = 3.0  # longest wait for the lock; after the master is killed, its worker keeps it for another second
+LOCK_SECONDS = 3.0  # longest wait for the lock; the worker of a killed master keeps it for another second
 
 
 def on_starting(server: Any) -> None:
@@ -42,14 +42,14 @@ def on_starting(server: Any) -> None:
         sys.exit(OTHER_WORKERS)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if 0 <= files < MIN_FILES:
-        sys.exit(f"blogapi: must be allowed to open at least {MIN_FILES} files, not {files}; see ulimit -Hn")
+        sys.exit(f"blogapi: the limit on open files must be at least {MIN_FILES}, not {files}; see ulimit -Hn")
     try:
         engine = engine_for(database)
         # The worker also opens the database, but a failure there would print a traceback.
         engine.open(config.create, upgrade=True)
         engine.close()
         if isinstance(database, Path):
-            server.database_lock = lock(database)  # also waits until the worker of a killed server has ended
+            server.database_lock = lock(database)  # waits until the worker of a killed server has ended
         for address in server.cfg.address:
             refuse_taken_address(*address)
         if isinstance(database, Path):
@@ -120,7 +120,7 @@ def refuse_taken_address(host: str, port: int) -> None:
 
 
 def lock(path: Path) -> int:
-    """Keep a second server from using the database at `path`; return the open file that holds the lock.
+    """Keep a second server from using the database at `path`. Return the open file that holds the lock.
 
     The lock lasts until this process and its worker have ended. On Linux, it is a lock on a byte of the database file
     that SQLite does not use. It belongs to the open file, which the worker inherits. That file must not be closed,
@@ -128,7 +128,7 @@ def lock(path: Path) -> int:
     Raises OSError if another server holds the lock.
     """
     if path.stat().st_nlink > 1:
-        raise OSError(f"the database {path} has more than one name (hard link): remove the others, or copy it")
+        raise OSError(f"the database {path} has several names (hard links): remove the others, or copy it")
     in_database = hasattr(fcntl, "F_OFD_SETLK")
     file = os.open(path if in_database else f"{path.resolve()}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + LOCK_SECONDS

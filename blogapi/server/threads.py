@@ -22,10 +22,10 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 
 GATHER_SECONDS = 0.010  # longest wait for more requests to join a transaction
 MIN_LOCK_SECONDS = 0.5  # keep trying for the lock for at least this long, because another request may hold it briefly
-SHARED_SECONDS = 0.025  # after this time, a shared transaction starts no more operations; it blocks all other requests
+SHARED_SECONDS = 0.025  # a shared transaction, which blocks all other requests, starts no operation after this time
 SHARED_WRITES = 24  # at most this many operations share a transaction, because each can keep a 4 MB post in memory
 COMPUTING = 2  # at most this many slow functions run at the same time
-ANSWER_SECONDS = 10.0  # deadline for a response from a database server
+RESPONSE_SECONDS = 10.0  # deadline for a response from a database server
 BACKGROUND_THREADS = 8  # more than the limits on slow reads and slow functions together
 NICE = 10  # minimum niceness of the background threads, so that searches do not slow down lists
 THREADS = 256  # at most this many other threads; many, because some may be waiting for a slow name server
@@ -118,7 +118,7 @@ class PartlyApplied(Exception):
 
 
 class PendingWrite:
-    """An operation that waits for a shared transaction or runs in one, and later its result or error."""
+    """An operation that waits for a shared transaction or runs in one. Later, it also has a result or an error."""
 
     result: Any = None
     error: BaseException | None = None
@@ -169,7 +169,7 @@ class GroupCommit:
                 self._commit()
 
     def _commit(self) -> None:
-        """Run waiting operations in a transaction, and wake the waiting requests even if the transaction fails."""
+        """Run waiting operations in a transaction. Wake the requests that wait for them, even if it fails."""
         self._gather()
         taken: list[PendingWrite] = []
         error: BaseException | None = None
@@ -194,7 +194,7 @@ class GroupCommit:
             for pending in taken:
                 pending.error = error or pending.error
                 pending.done.set()
-            del taken, error  # The error's traceback refers to this frame, so they would form a reference cycle.
+            del taken, error  # The error's traceback refers to this frame, which would be a reference cycle.
 
     def _gather(self) -> None:
         """Wait briefly, so that other requests can join the transaction."""
@@ -206,8 +206,8 @@ class GroupCommit:
     def _take_hopeless(self, error: BaseException) -> list[PendingWrite]:
         """Take the operations that cannot succeed, and return them.
 
-        If the database is busy, only the operations whose deadline has passed are taken. If it fails in any other way,
-        all waiting operations are taken, because retrying each of them could take seconds.
+        If the database is busy, take only the operations whose deadline has passed. If it fails in any other way, take
+        all waiting operations, because retrying each of them could take seconds.
         """
         is_busy, now = isinstance(error, Busy), time.monotonic()
         hopeless = [pending for pending in (*self._alone, *self.waiting) if not is_busy or pending.deadline < now]
@@ -271,10 +271,10 @@ class EventLoop(Loop):
         return result
 
     def wait_for_socket(self, file: int, events: int) -> int:
-        """Wait until a socket is ready for `events`; return `events`. Raises TimeoutError after ANSWER_SECONDS."""
+        """Wait until a socket is ready for `events`, and return them. Raises TimeoutError after RESPONSE_SECONDS."""
         hub = gevent.get_hub()
         loop = hub.loop
-        watcher, timer = loop.io(file, events, priority=loop.MAXPRI), loop.timer(ANSWER_SECONDS)
+        watcher, timer = loop.io(file, events, priority=loop.MAXPRI), loop.timer(RESPONSE_SECONDS)
         timer.start(gevent.getcurrent().throw, TimeoutError)  # cheaper than a gevent.Timeout
         try:
             hub.wait(watcher)

@@ -1,4 +1,4 @@
-"""The gunicorn worker, which serves each connection in a greenlet and does not wait for slow clients when it stops."""
+"""The gunicorn worker. It serves each connection in a greenlet, and does not wait for slow clients when it stops."""
 
 import gc
 import os
@@ -19,8 +19,8 @@ from blogapi.server.start import STOP_SIGNALS
 from blogapi.storage.errors import Unavailable
 
 SHUTDOWN_SECONDS = 4.0  # longest wait for requests and background work when the worker stops
-LAST_REQUEST_SECONDS = 0.25  # when the service stops, time for half-received requests to arrive completely
-UNSENT_BYTES = 64 * 1024  # the kernel buffers at most this much of a response before it is sent
+LAST_REQUEST_SECONDS = 0.25  # when the service stops, half-received requests have this long to arrive completely
+UNSENT_BYTES = 64 * 1024  # the kernel buffers at most this much unsent data per connection
 SWITCH_SECONDS = 0.0005  # GIL switch interval; a request reacquires the GIL about ten times
 
 
@@ -37,7 +37,7 @@ class Worker(GeventWorker):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Stop, but first keep serving for BLOGAPI_DRAIN_SECONDS, so that proxies that poll /readyz can switch away."""
+        """Stop after BLOGAPI_DRAIN_SECONDS. Until then, keep serving, so that proxies that poll /readyz can switch."""
         if self.handler and self.handler.config.drain_seconds:
             self.stop_at = min(self.stop_at, time.monotonic() + self.handler.config.drain_seconds)
             self.handler.draining = True
@@ -51,7 +51,7 @@ class Worker(GeventWorker):
             self.handler.draining = self.handler.closing = True
 
     def init_process(self) -> None:
-        """Start and serve. If the start fails, exit with a status that stops gunicorn, unless a retry may help."""
+        """Start and serve. If the start fails, exit with a status that stops gunicorn, unless it should retry."""
         try:
             return super().init_process()
         except (OSError, Unavailable) as error:
@@ -84,7 +84,7 @@ class Worker(GeventWorker):
         self.finish()
 
     def start(self) -> list[StreamServer]:
-        """Start the servers and the background thread; return the servers."""
+        """Start the servers and the background thread. Return the servers."""
         self.background, self.handler = self.wsgi.extensions["background"], self.wsgi.extensions["handler"]
         gc.freeze()  # The loaded modules are never freed, so the garbage collector can skip them.
         gc.enable()

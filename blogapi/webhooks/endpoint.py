@@ -127,7 +127,7 @@ class Endpoint:
             return AttemptResult(error=reason_of(cause, self.seconds))
         except Exception:  # Unless a result is recorded, the sender repeats the attempt forever without a pause.
             log.exception("unexpected error in sending to a webhook")
-            return AttemptResult(error="unexpected error; the log says more")
+            return AttemptResult(error="unexpected error; see the log")
 
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
         """Send a POST request without following redirects. Return the status and the Retry-After header."""
@@ -150,8 +150,8 @@ class Endpoint:
 def connect(target: Url, private: bool, seconds: int, deadline: float, limit: int = RECEIVED_BYTES) -> HTTPConnection:
     """Connect to an address of the target's host before the deadline.
 
-    The connection is made to the address that was checked: connecting by name would look up the name again, which could
-    return a different address. The connection receives at most `limit` bytes. Each read can take up to `seconds`.
+    The connection is made to the address that was checked. Connecting by name would look up the name again, and might
+    get another address. The connection receives at most `limit` bytes. Each read can take up to `seconds`.
     """
     assert target.host  # always set, unless the stored URL is corrupt
     host = target.host.strip("[]")
@@ -191,7 +191,7 @@ def reason_of(error: Exception, seconds: int) -> str:
         return f"no response within {seconds} s"
     if isinstance(error, ssl.SSLError):
         return f"TLS: {getattr(error, 'verify_message', None) or str(error.reason).replace('_', ' ').lower()}"
-    return "the connection broke off, or the response was not HTTP"
+    return "the connection was lost, or the response was not HTTP"
 
 
 def seconds_until(retry_after: str, now: float) -> int:
@@ -206,7 +206,7 @@ def seconds_until(retry_after: str, now: float) -> int:
 
 
 def as_dispatch(body: bytes) -> bytes:
-    """Convert an event to the body of a request for GitHub's repository_dispatch, which allows only these two names."""
+    """Convert an event to the body of a repository_dispatch request to GitHub, which allows only these two names."""
     event = json.loads(body)
     return dump({"event_type": event.pop("type"), "client_payload": event}).encode()
 
@@ -221,7 +221,7 @@ def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 def addresses_of(host: str, port: int, private: bool) -> list[str]:
-    """Return the addresses of a host that webhooks may call, in the resolver's order.
+    """Return those addresses of a host that webhooks may call, in the resolver's order.
 
     The host can also be an address in a form such as 127.1 or 0x7f000001. Raises AddressError if webhooks must not call
     any of its addresses, or OSError if the host cannot be found.
@@ -230,7 +230,7 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
         name = host.encode("idna").decode()  # encoded before getaddrinfo, where gevent would log a failure
         if not name.isprintable():
             raise UnicodeError("control characters")
-        # The trailing dot is removed; otherwise, resolvers would look up IP addresses and localhost in DNS.
+        # Remove the trailing dot. Otherwise, resolvers would look up IP addresses and localhost in DNS.
         infos = socket.getaddrinfo(name.removesuffix("."), port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise AddressError("not a valid host name") from None
@@ -257,7 +257,7 @@ def refusal(text: str, private: bool) -> str | None:
 
 
 def embedded_in(address: IPv6Address) -> list[IPv4Address]:
-    """Return the IPv4 addresses that an IPv6 address may contain by 6to4, Teredo, or NAT64 with any prefix length."""
+    """Return the IPv4 addresses embedded in an IPv6 address by 6to4, Teredo, or NAT64 with any prefix length."""
     bits = int(address)
     joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which are never part of an IPv4 address
     words = [bits & LOW_32, *((joined >> (88 - length)) & LOW_32 for length in PREFIXES)]

@@ -23,8 +23,8 @@ RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR,
 JITTER = 0.1  # at most this share, chosen at random, is added to a delay, so that retries do not all arrive at once
 PACE_SECONDS = 0.004  # pause before each attempt, so that requests keep most of the CPU
 BATCH = 10  # how many messages to a webhook are read together
-BATCH_SECONDS = 0.5  # after this time, the rest of a batch is read again in case the webhook has changed
-STOP_SECONDS = 2.0  # when the service stops, it waits this long for attempts in progress
+BATCH_SECONDS = 0.5  # after this time, the rest of a batch is read again, because the webhook may have changed
+STOP_SECONDS = 2.0  # when the service stops, longest wait for attempts in progress
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
 GONE = 410  # a receiver that responds with this status turns its webhook off
 
@@ -65,7 +65,7 @@ class Sender:
         self.save()
 
     def deliver(self) -> None:
-        """Record the results of attempts, and start sending the messages that are due."""
+        """Record the results of finished attempts, and start sending the messages that are due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first, because otherwise the same messages would be due again
         for webhook_id, url, secret, headers, body in list(
@@ -106,7 +106,7 @@ class Sender:
 
 
 def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
-    """Return a delivery's state after an attempt following `attempts` others, and the time of the next one, if any."""
+    """Return a delivery's state after an attempt that followed `attempts` others, and when the next one is due."""
     if result.status is not None and 200 <= result.status < 300:
         return "delivered", None
     if result.status == GONE or attempts >= len(RETRIES):
@@ -125,7 +125,7 @@ def why_failed(message: Message, result: AttemptResult) -> str:
 
 
 def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
-    """Return the next BATCH messages to a webhook, to which `sent` messages have been sent."""
+    """Return the next BATCH messages to a webhook. `sent` is the number of messages sent to it so far."""
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": BATCH}
     first, retries = (
         iter(list(reader.rows(query, **values))) for query in (SELECT_FIRST_MESSAGES, SELECT_TIMED_MESSAGES)

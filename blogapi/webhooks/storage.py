@@ -88,7 +88,7 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def _names(text: str) -> list[str]:
-    """Return a JSON array's items or an object's names. Damaged JSON has none, so that the webhook is still listed."""
+    """Return a JSON array's items or an object's names, or [] if the JSON is damaged: the webhook is still listed."""
     with suppress(TypeError, ValueError):
         return [*json.loads(text)]
     return []
@@ -149,7 +149,7 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
 
 
 def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
-    """Delete the delayed deliveries that a new delivery replaces, and return when the new one is due."""
+    """Delete the delayed deliveries that a new one replaces, and return when the new one is due."""
     waits = (Delivery.webhook_id == webhook_id) & (Delivery.state == "pending") & (Delivery.attempts == 0)
     waits &= Delivery.next_attempt_at > tx.now
     (due,) = tx.one(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))

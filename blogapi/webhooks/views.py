@@ -44,7 +44,7 @@ def check_headers(headers: dict[str, Any]) -> None:
         raise ValidationError("must not have a name twice")
     for name, text in headers.items():
         if not HEADER_NAME.fullmatch(name) or OWN_HEADER.fullmatch(name):
-            reason = "must be the name of a header, without spaces, that the service does not set itself"
+            reason = "must be a header name without spaces, and not one that the service sets itself"
             raise ValidationError(f"{name[:64]}: {reason}")
         if not HEADER_VALUE.fullmatch(text):
             raise ValidationError(f"{name}: must have visible ASCII characters, and spaces only between them")
@@ -87,7 +87,7 @@ class WebhookChangeSchema(WebhookInputSchema):
     """A change to a webhook (RFC 7396): omitted fields do not change."""
 
     example = {"active": False}
-    active = schemas.Flag(**doc("Whether events are sent. A receiver that answers 410 turns its webhook off."))
+    active = schemas.Flag(**doc("Whether events are sent. A receiver that responds with 410 turns its webhook off."))
 
 
 class WebhookSchema(WebhookChangeSchema):
@@ -136,7 +136,7 @@ class DeliverySchema(StrictSchema):
 def list_webhooks(request: Request) -> Response:
     """List webhooks, oldest first.
 
-    There are at most 50 webhooks, which are all on one page.
+    There are at most 50 webhooks, all on one page.
     """
     return json_response(request, list(map(as_json, webhooks.listing(request.database))))
 
@@ -247,5 +247,5 @@ def check_address(service: Service, url: str) -> None:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
     except AddressError as error:
         raise ValidationError(str(error), "url") from None
-    except OSError:  # The host was not found in time, or at all. Every delivery looks it up again.
+    except OSError:  # The host was not found (in time). Every delivery looks it up again.
         return

@@ -157,7 +157,7 @@ def test_what_cannot_be_fetched_is_left_as_it_was_and_named_with_the_reason(run,
         "too many redirects",
         "redirected to a URL that is not http or https",
         "its host returned 500",
-        "the connection broke off, or the response was not HTTP",
+        "the connection was lost, or the response was not HTTP",
         "more than 20,971,520 bytes",
         "cannot connect: Connection refused",
     ]

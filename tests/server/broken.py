@@ -51,8 +51,8 @@ MALFORMED = 400, "the header is not valid HTTP"
 FRAGMENT = 400, "the target must not have a fragment; in a path, # is written %23"
 CARRIAGE_RETURN = (
     400,
-    "Authorization: must have visible characters only; a key from a file with the line breaks of Windows has a "
-    r"carriage return at its end: KEY=$(tr -d '\r' < FILE)",
+    "Authorization: must have visible characters only; a key read from a file with Windows line breaks ends with a "
+    r"carriage return: KEY=$(tr -d '\r' < FILE)",
 )
 METHOD = 400, "the method must have 3 to 20 upper-case letters"
 VERSION = 505, "the HTTP version must be 1.0 or 1.1; a proxy in front can speak HTTP/2"

@@ -89,4 +89,4 @@ def test_an_upload_that_stalls_and_a_download_that_nobody_reads_are_ended(tmp_pa
             stalled.sendall(head + b"\x89PNG")
             unread.sendall(f"GET /images/{image['id']}.png HTTP/1.1\r\nHost: a\r\n\r\n".encode())
             assert stalled.recv(12) == b"HTTP/1.1 408"
-            eventually(lambda: "(the client did not read it)" in impatient.log)
+            eventually(lambda: "(the client did not read the response)" in impatient.log)

@@ -86,7 +86,7 @@ def test_a_signal_does_not_start_a_second_worker(service):
 
 def test_a_server_that_may_open_too_few_files_is_refused(tmp_path):
     status, last = refusal(tmp_path, command=("sh", "-c", f'ulimit -n 64; exec "{BIN / "gunicorn"}"'))
-    assert (status, last) == (1, "blogapi: must be allowed to open at least 256 files, not 64; see ulimit -Hn")
+    assert (status, last) == (1, "blogapi: the limit on open files must be at least 256, not 64; see ulimit -Hn")
 
 
 def test_a_second_server_on_a_database_or_one_with_two_names_is_refused(service, tmp_path):
@@ -96,7 +96,7 @@ def test_a_second_server_on_a_database_or_one_with_two_names_is_refused(service,
     assert refusal(tmp_path, BLOGAPI_DATABASE=str(link)) == (1, used)
     link.unlink()
     link.hardlink_to(service.database)
-    two_names = f"blogapi: the database {link} has more than one name (hard link): remove the others, or copy it"
+    two_names = f"blogapi: the database {link} has several names (hard links): remove the others, or copy it"
     assert refusal(tmp_path, BLOGAPI_DATABASE=str(link)) == (1, two_names)
 
 

@@ -162,7 +162,7 @@ def test_nothing_is_called_once_the_time_limit_is_reached(receiver, two_addresse
 
 INTERIM = b"HTTP/1.1 100 Continue\r\nX: " + b"x" * 1000 + b"\r\n\r\n"  # long: Python skips at most 100 of them
 FINAL = b"HTTP/1.1 200 OK\r\n\r\n"
-ENDED = "the connection broke off, or the response was not HTTP"
+ENDED = "the connection was lost, or the response was not HTTP"
 
 
 @cases(

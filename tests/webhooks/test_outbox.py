@@ -53,7 +53,7 @@ def test_damage_counts_as_a_failed_attempt_and_a_damaged_event_does_not_stop_oth
     post(), post()
     damage(table, column, damaged)
     send(), send()
-    failed = ("pending", 1, "unexpected error; the log says more")
+    failed = ("pending", 1, "unexpected error; see the log")
     attempts = Delivery.select(Delivery.state, Delivery.attempts, Delivery.last_error).order_by(Delivery.event_id)
     assert list(database.rows(attempts)) == [failed, failed if table == "webhook" else ("delivered", 1, None)]
     ids = [message.payload["data"]["post"]["id"] for message in receiver.messages]

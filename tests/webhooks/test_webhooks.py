@@ -19,7 +19,7 @@ ABSOLUTE = "url: must be an absolute http or https URL without white space"
 HOST = "url: must have a valid host, and a port from 1 to 65535"
 PRIVATE = "is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these"
 FIELDS = "unknown field; known: url, events, headers, after_seconds, body"
-NAME = "must be the name of a header, without spaces, that the service does not"
+NAME = "must be a header name without spaces, and not one that the service sets"
 
 
 def test_a_webhook_has_its_own_secret_that_is_shown_once(client, subscribe):
