@@ -11,27 +11,27 @@ from blogapi.api.access import protect
 from blogapi.api.application import Application
 from blogapi.api.cors import cors
 from blogapi.api.errors import errors
-from blogapi.api.key import views as key
+from blogapi.api.key import views as key_views
 from blogapi.api.operations import CONVERTERS
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.posts import due
-from blogapi.posts.views import views as posts
+from blogapi.posts.views import views as post_views
 from blogapi.search import index
 from blogapi.storage.database import Database
 from blogapi.storage.engine import BLOCKING, Loop
-from blogapi.webhooks.views import views as webhooks
+from blogapi.webhooks.views import views as webhook_views
 from blogapi.wings.docs.views import views as docs
-from blogapi.wings.history.views import views as history
-from blogapi.wings.images.views import views as images
+from blogapi.wings.history.views import views as history_views
+from blogapi.wings.images.views import views as image_views
 from blogapi.wings.micropub.views import views as micropub
 from blogapi.wings.owner.views import owner
 from blogapi.wings.pages import views as pages
-from blogapi.wings.proposals.views import views as proposals
-from blogapi.wings.tags.views import views as tags
+from blogapi.wings.proposals.views import views as proposal_views
+from blogapi.wings.tags.views import views as tag_views
 
 BLUEPRINTS = [
-    *(errors, key, posts, pages, history, proposals, tags, images, webhooks),
+    *(errors, key_views, post_views, pages, history_views, proposal_views, tag_views, image_views, webhook_views),
     docs,  # To remove `docs` or a wing below it, delete the wing's line.
     micropub,
     owner,

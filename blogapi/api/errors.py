@@ -62,10 +62,10 @@ def message_for(request: Request, error: exceptions.HTTPException) -> str:
     """Return the message for an error that the router raised."""
     name = request.path.removeprefix(POSTS_PATH).removesuffix(".md").lower()  # curl -T appends the file's name
     if error.code == 404 and (path := meant_path(request)):
-        return f"no such path; did you mean {request.address(path)}?"
+        return f"no such path; did you mean {request.with_prefix(path)}?"
     if error.code == 404 and request.path.startswith(POSTS_PATH) and is_slug(name) and not name.isdigit():
-        address = request.address(f"{POSTS_PATH}by-slug/{name}")
-        return f"no such path: a post's id is a number; by its slug, a post is at {address}"
+        by_slug = request.with_prefix(f"{POSTS_PATH}by-slug/{name}")
+        return f"no such path: a post's id is a number; by its slug, a post is at {by_slug}"
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
         return f"this path allows {', '.join(error.valid_methods)}"
     return MESSAGES.get(error.code or 500, error.name)

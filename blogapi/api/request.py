@@ -75,7 +75,7 @@ class Request(flask.Request):
         """The database of the service."""
         return self.service.database
 
-    def address(self, path: str) -> str:
+    def with_prefix(self, path: str) -> str:
         """Return a path of the service, prefixed with the path of BLOGAPI_URL."""
         return self.service.config.prefix + path
 

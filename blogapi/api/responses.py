@@ -36,8 +36,8 @@ class Response(flask.Response):
         return [] if environ["REQUEST_METHOD"] == "HEAD" else self.response
 
 
-def redirect(address: str, status: int = 302) -> flask.Response:
-    return cast(flask.Response, flask.redirect(address, status))
+def redirect(location: str, status: int = 302) -> flask.Response:
+    return cast(flask.Response, flask.redirect(location, status))
 
 
 def respond(
@@ -86,7 +86,7 @@ def post_response(request: Request, document: bytes, **options: Any) -> Response
 
 def created_response(request: Request, post_id: int, document: bytes) -> Response:
     """Return a 201 with a new post."""
-    location = ("Location", request.address(f"{POSTS_PATH}{post_id}"))
+    location = ("Location", request.with_prefix(f"{POSTS_PATH}{post_id}"))
     return post_response(request, document, status=201, headers=[location])
 
 
@@ -101,7 +101,7 @@ def list_response(
     tag = hash_of(content)
     if cursor is None:
         return tagged_response(request, content, tag)
-    link = _link(request.address(path or request.path), tuple(request.query.items()), name, str(cursor))
+    link = _link(request.with_prefix(path or request.path), tuple(request.query.items()), name, str(cursor))
     return tagged_response(request, content, hash_of((tag + link).encode()), headers=[("Link", link)])
 
 

@@ -26,7 +26,7 @@ from blogapi.wings.images import storage as images
 
 AUTHOR = Author("rebase")  # the author of these changes in the history
 # The fields that can contain an image's URL
-WITH_ADDRESSES = [name for name, field in documents.FIELDS.items() if field.kind in ("text", "url", "params")]
+WITH_URLS = [name for name, field in documents.FIELDS.items() if field.kind in ("text", "url", "params")]
 post_schema = PostInputSchema(partial=True)
 
 
@@ -72,9 +72,9 @@ def rebase_images(database: Database, old: str) -> int:
     Webhooks receive no events for these changes. Posts in the trash and in the history are not changed.
     """
     since, changed, left, new = database.now, 0, 0, Config.from_environ(os.environ).base_url
-    addresses = re.compile(rf"{re.escape(old)}(?=/images/{images.IMAGE_ID}\.)")
-    affected = [int(post["id"]) for post in lists.every(database) if addresses.search(documents.dump(post))]
-    change = partial(rebase_post, replace=partial(addresses.sub, lambda _: new))
+    urls = re.compile(rf"{re.escape(old)}(?=/images/{images.IMAGE_ID}\.)")
+    affected = [int(post["id"]) for post in lists.every(database) if urls.search(documents.dump(post))]
+    change = partial(rebase_post, replace=partial(urls.sub, lambda _: new))
     for slug, reason in filter(None, write_each(database, change, affected)):
         click.echo(shown(f"{slug}: {f'left: {reason}' if reason else 'changed'}"))
         left, changed = left + bool(reason), changed + (not reason)
@@ -94,7 +94,7 @@ def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[s
     except PostDoesNotExist:  # The post was deleted in the meantime.
         return None
     old = documents.load(post.document)
-    changed = {name: documents.each_text(old[name], replace) for name in WITH_ADDRESSES if name in old}
+    changed = {name: documents.each_text(old[name], replace) for name in WITH_URLS if name in old}
     try:
         new = documents.in_order(old | post_schema.load(changed))
     except ValidationError as error:

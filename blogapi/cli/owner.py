@@ -29,9 +29,9 @@ def login(end: bool, days: int | None, qr: bool) -> None:
         else:
             link = database.write(sessions.add, sessions.LINK, days or 0)
             try:
-                show(address := f"{url}/settings/open?link={link}")
+                show(opening_url := f"{url}/settings/open?link={link}")
                 if qr:
-                    segno.make(address, micro=False).terminal(code := io.StringIO(), compact=True)
+                    segno.make(opening_url, micro=False).terminal(code := io.StringIO(), compact=True)
                     show(code.getvalue().rstrip("\n"))
                     if is_loopback(url):
                         click.echo(f"A phone cannot open {url}: set BLOGAPI_URL to one that it can open.", err=True)

@@ -92,7 +92,7 @@ ATTRIBUTES = {
     "source": "src type",
     "video": "controls height poster src width",
 }
-ADDRESSES = ("href", "src", "poster")
+URL_ATTRIBUTES = ("href", "src", "poster")
 sanitizer = Sanitizer(
     Policy(
         tags=frozenset(f"{TEXT} {MEDIA} {FORMULAS}".split()),
@@ -144,7 +144,7 @@ def safe_markdown_of(html: str) -> tuple[str, set[str]]:
     tree, removed = sanitizer.sanitize_report_node(parse_fragment(html))
     for image in tree.select("img:not([src])"):
         image.replace_with(Text(image.attr("alt") or ""))
-    dropped = {removal.tag for removal in removed if removal.attribute in (None, *ADDRESSES)}
+    dropped = {removal.tag for removal in removed if removal.attribute in (None, *URL_ATTRIBUTES)}
     return Preparation().markdown(tree, len(html)), dropped
 
 
@@ -157,9 +157,9 @@ def check_size(html: str, max_elements: int = MAX_ELEMENTS) -> None:
         raise MarkdownError("its HTML has too many elements")
 
 
-def image_of(label: str, address: str) -> str:
+def image_of(label: str, url: str) -> str:
     label = re.sub(r"[\[\]\\]", r"\\\g<0>", label)
-    return f"![{label}]({address})"
+    return f"![{label}]({url})"
 
 
 def text_of(html: str) -> str:
@@ -239,9 +239,9 @@ class Preparation:
                         part.attrs["class"] = f"language-{language}"
         element.tag = RENAMED.get(element.tag, element.tag)
         if match := BACKGROUND.search(element.attr("style") or ""):
-            address, image = match[1].strip(), element.find("img")
-            if not image or image.attr("src") != address:
-                element.insert(0, Element("img", {"src": address, "alt": ""}))
+            url, image = match[1].strip(), element.find("img")
+            if not image or image.attr("src") != url:
+                element.insert(0, Element("img", {"src": url, "alt": ""}))
         self._mark_target(element)
 
     def _mark_target(self, element: Element) -> None:

@@ -7,7 +7,7 @@ There is one exception: if a due post is damaged, its publication time is remove
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from blogapi.posts import history, proposals, slugs, tags
+from blogapi.posts import history, proposals, slugs, tag_rows
 from blogapi.search import index
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
@@ -40,14 +40,14 @@ class Change(NamedTuple):
     with_events: bool = True  # False for an import
 
 
-def check_permitted(author: Author, *posts: Fields, outcome: Outcome = "updated") -> None:
-    """Raise NotPermitted if the author may only write drafts, and one of the posts is not a draft. Ignores {}."""
+def check_permitted(author: Author, *versions: Fields, outcome: Outcome = "updated") -> None:
+    """Raise NotPermitted if the author may only write drafts, and one of the versions is not a draft. Ignores {}."""
     if author.drafts_only:
         if outcome == "purged":
             raise NotPermitted("a draft can be moved to the trash, but not deleted for good")
-        for post in posts:
-            if post and post["status"] != "draft":
-                raise NotPermitted(f"this post is {post['status']}, or would be")
+        for version in versions:
+            if version and version["status"] != "draft":
+                raise NotPermitted(f"this post is {version['status']}, or would be")
 
 
 def run(tx: Transaction, change: Change) -> None:
@@ -59,7 +59,7 @@ def run(tx: Transaction, change: Change) -> None:
     elif outcome in KEPT and tx.keeps_history:
         history.add_revision(tx, post_id, version, author.name, KEPT[outcome])
     slugs.change_former(tx, post_id, old, new)
-    tags.change(tx, old, new)
+    tag_rows.change(tx, old, new)
     index.update(tx, post_id, old, new)
     if with_events:
         webhooks.record(tx, {"post": new or old}, *_events(change))
@@ -84,7 +84,7 @@ def run_for_damaged(tx: Transaction, post_id: int, author: Author) -> None:
     check_permitted(author, {"status": "damaged"})
     forget(tx, post_id)
     slugs.forget_former(tx, post_id)
-    tags.detach_all(tx, post_id)
+    tag_rows.detach_all(tx, post_id)
     index.remove(tx, post_id)
 
 

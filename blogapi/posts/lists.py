@@ -56,7 +56,7 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
     A query that merges several lists finds the ids first, because a document can be 4 MB long.
     """
 
-    def posts(dialect: str) -> Select:
+    def query_in(dialect: str) -> Select:
         newest_first = Post.id.desc()
         query = Post.select(Post.id, DOCUMENTS[dialect])
         if status is None and not by_tag:
@@ -65,7 +65,7 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
         lists = [rows.select(key).where(key < Placeholder("before")) for rows, key in listed]
         return query.where(Post.id.in_(_union(dialect, lists, SQL("1").desc()))).order_by(newest_first)
 
-    return Compiled(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
+    return Compiled(sqlite=query_in("sqlite"), postgresql=bounded(query_in("postgresql")))
 
 
 # By a time
@@ -92,7 +92,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
     When this query merges lists, it holds only one document of each list in memory.
     """
 
-    def posts(dialect: str) -> Select:
+    def query_in(dialect: str) -> Select:
         def timed(listed: str) -> Select:
             query, key = _listed(listed, by_tag)
             time = getattr(key.model, sort)
@@ -106,7 +106,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
         lists = [timed(listed) for listed in ([status] if status else documents.STATUSES)]
         return _union(dialect, lists, SQL("3").desc(), SQL("1").desc())  # the time and the id
 
-    return Compiled(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))
+    return Compiled(sqlite=query_in("sqlite"), postgresql=bounded(query_in("postgresql"), sort))
 
 
 # All posts

@@ -76,10 +76,10 @@ def check_size(tx: Transaction, text: str | bytes) -> None:
         raise NeedsThread
 
 
-def queries_by_ref(posts: Select) -> dict[type, Compiled]:
+def queries_by_ref(query: Select) -> dict[type, Compiled]:
     """Return the queries that find one of these posts by its id and by its slug."""
     conditions = {int: Post.id == Placeholder("ref"), str: slugs.has_slug(Placeholder("ref"))}
-    return {kind: Compiled(posts.where(condition)) for kind, condition in conditions.items()}
+    return {kind: Compiled(query.where(condition)) for kind, condition in conditions.items()}
 
 
 IS_DUE = (Post.status == "scheduled") & (Post.published_at <= Placeholder("now"))

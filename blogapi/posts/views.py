@@ -121,7 +121,7 @@ def get_post(request: Request, post: posts.PostRef) -> Response:
     request.check_preconditions(document)
     headers = []
     if isinstance(post, str) and post != (slug := slug_in(document)):
-        headers.append(("Content-Location", request.address(f"{POSTS_PATH}by-slug/{slug}")))
+        headers.append(("Content-Location", request.with_prefix(f"{POSTS_PATH}by-slug/{slug}")))
     return post_or_file_response(request, document, headers)
 
 
@@ -159,7 +159,7 @@ def put_post(request: Request, post: str) -> Response:
     """
     if not is_slug(post):
         meant = post.removesuffix(".md")  # curl -T appends the file's name
-        hint = f"; did you mean {request.address(f'{POSTS_PATH}by-slug/{meant}')}?" if is_slug(meant) else A_SLUG
+        hint = f"; did you mean {request.with_prefix(f'{POSTS_PATH}by-slug/{meant}')}?" if is_slug(meant) else A_SLUG
         raise exceptions.NotFound(f"no such path{hint}")
     fields = load_post(request)
     if fields.pop("slug", post) != post:

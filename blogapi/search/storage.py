@@ -38,9 +38,9 @@ def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, in
     is_word = " " not in text and not is_prefix and not others
     if is_word and query.sort == "created_at" and query.tag is None and query.status in (None, "published"):
         with suppress(Rebuilding):  # The full search below may still find enough posts for a page.
-            posts = page(database, query, QUICK_READ)
-            if posts.next is not None or query.status is None or not _has_more(database, query):
-                return posts
+            found = page(database, query, QUICK_READ)
+            if found.next is not None or query.status is None or not _has_more(database, query):
+                return found
     return database.read_in_thread(client, page, query)
 
 

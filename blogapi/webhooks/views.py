@@ -154,7 +154,7 @@ def create_webhook(request: Request) -> Response:
     new = load_body(request)
     check_address(request.service, new["url"])
     webhook, secret = request.database.write(webhooks.add, **new)
-    location = ("Location", request.address(f"/v1/webhooks/{webhook.id}"))
+    location = ("Location", request.with_prefix(f"/v1/webhooks/{webhook.id}"))
     return json_response(request, as_json(webhook) | {"secret": secret}, 201, [location])
 
 

@@ -39,9 +39,9 @@ views = Blueprint("docs", __name__)
 def index() -> Response:
     """Redirect browsers to the reference page. For other clients, list the service's URLs."""
     if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
-        paths = {name: request.address(path) for name, path in PATHS.items()}
+        paths = {name: request.with_prefix(path) for name, path in PATHS.items()}
         return json_response(request, paths, vary="Accept", cache_control="no-cache")
-    response = redirect(request.address("/docs"))
+    response = redirect(request.with_prefix("/docs"))
     response.vary.add("Accept")
     return response
 
@@ -57,7 +57,7 @@ def metrics() -> Response:
 @for_strangers
 def openapi() -> Response:
     """Return the description of the API."""
-    content = description(request.service.config.url or request.address(""))
+    content = description(request.service.config.url or request.with_prefix(""))
     headers = [("Access-Control-Allow-Origin", "*")]  # for tools that run in a browser
     return tagged_response(request, content, hash_of(content), JSON, headers, cache_control="no-cache")
 
@@ -73,7 +73,7 @@ def docs() -> Response:
 @for_strangers
 def docs_with_slash() -> Response:
     """Redirect to /docs, because the relative URLs in the page only work there."""
-    return redirect(request.address("/docs"))
+    return redirect(request.with_prefix("/docs"))
 
 
 add_static(views, "/docs", FILES)

@@ -158,7 +158,7 @@ def post_not_found(error: PostDoesNotExist) -> Response:
     if isinstance(post_id, int) and request.key and not request.published_only:
         with suppress(DoesNotExist, Unavailable):
             revisions.find_in_trash(request.database, post_id)
-            message += f": it is in the trash, at {request.address(f'/v1/trash/{post_id}')}"
+            message += f": it is in the trash, at {request.with_prefix(f'/v1/trash/{post_id}')}"
     return error_response(exceptions.NotFound(message))
 
 

@@ -125,7 +125,8 @@ def create_image(request: Request) -> Response:
         return image_response(request, image)
     if is_loopback(request.service.config.base_url):
         warn(request.service.config.base_url)
-    return image_response(request, image, status=201, headers=[("Location", request.address(f"/v1/images/{image.id}"))])
+    location = request.with_prefix(f"/v1/images/{image.id}")
+    return image_response(request, image, status=201, headers=[("Location", location)])
 
 
 @views.operation(

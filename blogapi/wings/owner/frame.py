@@ -161,7 +161,7 @@ def own_path() -> str:
 
 def address(path: str = "", root: str = ROOT) -> str:
     """Return the URL of a path on this page, including the path of BLOGAPI_URL."""
-    return request.address(root + path)
+    return request.with_prefix(root + path)
 
 
 def own_image(url: str) -> str:

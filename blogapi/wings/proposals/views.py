@@ -68,7 +68,7 @@ def propose_change(request: Request, post: posts.PostRef) -> Response:
     proposal = request.database.write(proposals.add, post, changes, request.author, request.check_preconditions)
     if not proposal.is_new:
         return proposal_response(request, proposal)
-    path = request.address(f"{POSTS_PATH}{proposal.post_id}/proposals/{proposal.id}")
+    path = request.with_prefix(f"{POSTS_PATH}{proposal.post_id}/proposals/{proposal.id}")
     return proposal_response(request, proposal, status=201, headers=[("Location", path)])
 
 

@@ -10,7 +10,7 @@ from peewee import SQL, Select, fn
 from blogapi import documents
 from blogapi.paging import Page
 from blogapi.posts import effects
-from blogapi.posts.tags import IS_TAG_OF_POST
+from blogapi.posts.tag_rows import IS_TAG_OF_POST
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post, PostTag
@@ -33,8 +33,8 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
     With `status`, only posts with that status are counted, and the newest of them decides the spelling.
     """
     rows = [*reader.rows(tags_query(status), limit=limit + 1, first=after + BEFORE_ALL, last=AFTER_ALL)]
-    tags = [CountedTag(name, posts) for _, name, posts in rows[:limit]]
-    return Page(tags, rows[limit - 1][0] if len(rows) > limit else None)
+    counted = [CountedTag(name, posts) for _, name, posts in rows[:limit]]
+    return Page(counted, rows[limit - 1][0] if len(rows) > limit else None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
@@ -48,9 +48,9 @@ def tags_query(status: str | None) -> Compiled:
     carried = PostTag.select().where(PostTag.status == status) if status else PostTag.select()
     if status == "published":  # The index post_tag_by_time has only dated posts.
         carried = carried.where(PostTag.published_at > "")
-    newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
+    newest, count = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
     asked = PostTag.tag.between(Placeholder("first"), Placeholder("last"))
-    groups = carried.select(PostTag.tag, newest, posts).where(asked).group_by(PostTag.tag)
+    groups = carried.select(PostTag.tag, newest, count).where(asked).group_by(PostTag.tag)
     counted = groups.order_by(PostTag.tag).limit(Placeholder("limit")).alias("counted")
     spelling = (PostTag.tag == counted.c.tag) & (PostTag.post_id == counted.c.newest)
     spelling &= PostTag.status.in_([status] if status else documents.STATUSES)
