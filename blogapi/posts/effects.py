@@ -5,7 +5,7 @@ There is one exception: if a due post is damaged, its publication time is remove
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from blogapi.posts import history, proposals, slugs, tag_rows
 from blogapi.search import index
@@ -28,18 +28,6 @@ EVENT_TYPES = {
 KEPT: dict[str, history.RevisionState] = {"updated": "replaced", "deleted": "deleted"}  # state of the revision to store
 
 
-class Change(NamedTuple):
-    """A change to a post. `old` is {} for a new post, and `new` is {} for a deleted one."""
-
-    outcome: Outcome
-    post_id: int
-    old: Fields
-    new: Fields
-    author: Author = Author("")  # empty for a due post
-    version: int = 0  # the version of `old`
-    with_events: bool = True  # False for an import
-
-
 def check_permitted(author: Author, *versions: Fields, outcome: Outcome = "updated") -> None:
     """Raise NotPermitted if the author may only write drafts, and one of the versions is not a draft. Ignores {}."""
     if author.drafts_only:
@@ -50,9 +38,21 @@ def check_permitted(author: Author, *versions: Fields, outcome: Outcome = "updat
                 raise NotPermitted(f"this post is {version['status']}, or would be")
 
 
-def run(tx: Transaction, change: Change) -> None:
-    """Run all side effects of a change to a post. Raises NotPermitted before anything is written."""
-    outcome, post_id, old, new, author, version, with_events = change
+def run(
+    tx: Transaction,
+    outcome: Outcome,
+    post_id: int,
+    old: Fields,
+    new: Fields,
+    author: Author,
+    version: int = 0,  # the version of `old`
+    *,
+    with_events: bool = True,  # False for an import
+) -> None:
+    """Run all side effects of a change to a post. Raises NotPermitted before anything is written.
+
+    `old` is {} for a new post, and `new` is {} for a deleted one.
+    """
     check_permitted(author, old, new, outcome=outcome)
     if outcome == "purged" or (outcome == "deleted" and not tx.keeps_history):
         forget(tx, post_id)
@@ -62,7 +62,7 @@ def run(tx: Transaction, change: Change) -> None:
     tag_rows.change(tx, old, new)
     index.update(tx, post_id, old, new)
     if with_events:
-        webhooks.record(tx, {"post": new or old}, *_events(change))
+        webhooks.record(tx, {"post": new or old}, *_events(outcome, old, new))
 
 
 def forget(tx: Transaction, post_id: int) -> None:
@@ -99,12 +99,12 @@ def run_for_tag(
     webhooks.record(tx, data, event, *([webhooks.SITE_CHANGED] if on_site else []))
 
 
-def _events(change: Change) -> list[str]:
+def _events(outcome: Outcome, old: Fields, new: Fields) -> list[str]:
     """Return the types of a change's events, in order."""
-    events = [EVENT_TYPES[change.outcome]] if change.outcome in EVENT_TYPES else []
-    was_published, is_published = (post.get("status") == "published" for post in (change.old, change.new))
+    events = [EVENT_TYPES[outcome]] if outcome in EVENT_TYPES else []
+    was_published, is_published = (post.get("status") == "published" for post in (old, new))
     if is_published and not was_published:
         events.append("post.published")
-    if (was_published or is_published) and change.outcome != "unchanged":
+    if (was_published or is_published) and outcome != "unchanged":
         events.append(webhooks.SITE_CHANGED)
     return events

@@ -11,7 +11,7 @@ from peewee import Field, Node, Select
 
 from blogapi import documents
 from blogapi.posts import effects, publication, slugs
-from blogapi.posts.effects import Change, Fields, Outcome
+from blogapi.posts.effects import Fields, Outcome
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, DoesNotExist, NeedsThread, PostDoesNotExist, Rejected
@@ -121,7 +121,7 @@ def insert(tx: Transaction, post: Fields, author: Author, version: int = 1, *, w
     post_id, document = int(post["id"]), documents.dump(post)
     slugs.check_former(tx, post_id, {}, post)
     copies = {name: post.get(name) for name in COPIES}
-    effects.run(tx, Change("created", post_id, {}, post, author, with_events=with_events))
+    effects.run(tx, "created", post_id, {}, post, author, with_events=with_events)
     tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author.name, **copies)
     return StoredPost(post_id, document.encode(), version, "created")
 
@@ -150,7 +150,7 @@ def change(
     old = documents.load(post.document)
     new = as_changed(tx, old, changes, allow_future_draft)
     if is_same(old, new):
-        effects.run(tx, Change("unchanged", post.id, old, new, author))
+        effects.run(tx, "unchanged", post.id, old, new, author)
         return post
     return replace(tx, post, old, new, author)
 
@@ -227,7 +227,7 @@ def replace(
     slugs.check_former(tx, post.id, old, new)
     new = new | {"updated_at": tx.now}
     document = documents.dump(new)
-    effects.run(tx, Change("updated", post.id, old, new, author, post.version, with_events=with_events))
+    effects.run(tx, "updated", post.id, old, new, author, post.version, with_events=with_events)
     _update(tx, old, new, document, author)
     return StoredPost(post.id, document.encode(), post.version + 1, "updated")
 
@@ -267,8 +267,7 @@ def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_chec
         effects.run_for_damaged(tx, post_id, author)
         tx.defer(DELETE, id=post_id)
         return
-    outcome: Outcome = "purged" if permanent else "deleted"
-    effects.run(tx, Change(outcome, post.id, old, {}, author, post.version))
+    effects.run(tx, "purged" if permanent else "deleted", post.id, old, {}, author, post.version)
     tx.defer(DELETE, id=post.id)
 
 
@@ -309,7 +308,7 @@ def publish(tx: Transaction, post_id: int, document: bytes | None) -> bytes:
         raise Damaged
     new = old | {"status": "published", "updated_at": tx.now}
     text = documents.dump(new)
-    effects.run(tx, Change("published", post_id, old, new))
+    effects.run(tx, "published", post_id, old, new, Author(""))
     _update(tx, old, new, text)
     return text.encode()
 
