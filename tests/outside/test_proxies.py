@@ -43,33 +43,19 @@ def test_the_caddyfile_is_the_one_on_the_page():
 
 
 @pytest.fixture
-def caddy(tmp_path):
-    """Start Caddy in front of services; yield its port."""
+def behind(tmp_path):
+    """Put a service behind Caddy, which knows other ports, too."""
     if not shutil.which("caddy"):
         pytest.skip("caddy is not there")
-    port = free_port()
-    with ExitStack() as stack:
-
-        def start(*services):
-            stack.enter_context(proxy("caddy", tmp_path, port, *services))
-            return port
-
-        yield start
-
-
-@pytest.fixture
-def behind(tmp_path, caddy):
-    """Put a service behind Caddy, which knows other ports, too."""
-    with Server(tmp_path / "blog.db") as service:
-        direct = service.port
+    with Server(tmp_path / "blog.db") as service, ExitStack() as stack:
 
         def start(*others):
-            service.port = caddy(*others, direct)
+            direct, service.port = service.port, free_port()
+            stack.enter_context(proxy("caddy", tmp_path, service.port, *others, direct))
             eventually(service.answers)
             return service
 
         yield start
-        service.port = direct
 
 
 def test_a_compressed_answer_can_be_changed_behind_caddy(behind):
@@ -121,13 +107,10 @@ def under_a_path(request, tmp_path):
             text = NGINX.replace("127.0.0.1:8000", f"{direct}/" if without else direct)
             (tmp_path / "proxy").write_text(NGINX_FILE.format(folder=tmp_path, port=port, location=text))
             command = ["/usr/sbin/nginx", "-e", tmp_path / "error.log", "-c", tmp_path / "proxy"]
-        with (tmp_path / "proxy.log").open("w") as log:
-            process = subprocess.Popen(command, env=os.environ | {"HOME": str(tmp_path)}, stderr=log)
         service.port = port
-        eventually(lambda: service.answers("/blog/healthz"))
-        yield service
-        process.terminate()
-        process.wait(10)
+        with running(command, tmp_path):
+            eventually(lambda: service.answers("/blog/healthz"))
+            yield service
 
 
 def test_under_a_path_every_address_includes_it(under_a_path):
@@ -145,6 +128,19 @@ def test_under_a_path_every_address_includes_it(under_a_path):
     assert service.request("GET", "/blog/v1/tags/a%2Fb")[2]["posts"] == 2
 
 
+@contextmanager
+def running(command, folder, **settings):
+    """Run a proxy, which keeps its files in a folder."""
+    with (folder / "proxy.log").open("w") as log:
+        environ = os.environ | {"HOME": str(folder)} | settings
+        process = subprocess.Popen(command, env=environ, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
 def with_ports(name, proxy, *services):
     """The example of a proxy's configuration, with other ports."""
     text = (CHECKOUT / "deploy" / name).read_text()
@@ -157,11 +153,10 @@ def with_ports(name, proxy, *services):
 @contextmanager
 def proxy(program, folder, port, *services):
     """Run a proxy in front of services, with the example of its configuration."""
-    config, environ = folder / "proxy", os.environ
+    config, settings = folder / "proxy", {}
     if program == "caddy":
         addresses = " ".join(f"127.0.0.1:{service}" for service in services)
-        settings = {"DOMAIN": f"http://127.0.0.1:{port}", "BACKEND": addresses}
-        environ = environ | settings | {"CADDY_ADMIN": f"unix/{folder}/admin", "HOME": str(folder)}
+        settings = {"DOMAIN": f"http://127.0.0.1:{port}", "BACKEND": addresses, "CADDY_ADMIN": f"unix/{folder}/admin"}
         command = ["caddy", "run", "--config", CHECKOUT / "deploy/Caddyfile"]
     elif program == "haproxy":
         config.write_text(with_ports("haproxy.cfg", port, *services))
@@ -170,13 +165,8 @@ def proxy(program, folder, port, *services):
         start, _, _ = NGINX_FILE.format(folder=folder, port=port, location="").partition("    server {")
         config.write_text(f"{start}{with_ports('nginx.conf', port, *services)}}}\n")
         command = ["/usr/sbin/nginx", "-e", folder / "error.log", "-c", config]
-    with (folder / "proxy.log").open("w") as log:
-        process = subprocess.Popen(command, env=environ, stdout=log, stderr=log)
-    try:
+    with running(command, folder, **settings):
         yield
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 def restart(service, names):
