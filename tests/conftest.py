@@ -26,13 +26,8 @@ from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.service import Server, add_key
 
 os.environ["BLOGAPI_CONFIG"] = os.devnull  # not the settings file of the machine, or one in the current folder
-pytest_plugins = [
-    "tests.processes",
-    "tests.browsers",
-    "tests.api.fixtures",
-    "tests.storage.fixtures",
-    "tests.webhooks.fixtures",
-]
+pytest_plugins = ["tests.processes", "tests.browsers"]
+pytest_plugins += [f"tests.{room}.fixtures" for room in ("api", "storage", "webhooks")]
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the start of a rate-limit window
 
 
@@ -213,9 +208,8 @@ def damage(config, database):
     def damage(table, column, value):
         with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
             other.execute("PRAGMA writable_schema = ON")
-            other.execute(
-                "UPDATE sqlite_master SET sql = replace(sql, ?, ?)", (f"{column} TEXT NOT NULL", f"{column} TEXT")
-            )
+            texts = f"{column} TEXT NOT NULL", f"{column} TEXT"
+            other.execute("UPDATE sqlite_master SET sql = replace(sql, ?, ?)", texts)
             other.execute("PRAGMA writable_schema = RESET")
             other.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = 1", (value,))
 

@@ -77,7 +77,7 @@ def fill(path: Path) -> list:
         assert answer.status_code < 300, (name, answer.text)
     picture = png(Image.new("RGB", (9, 9), "red"))
     assert client.post("/v1/images?name=red.png", data=picture, content_type="image/png").status_code == 201
-    owner = enter(app, database)
+    owner = enter(app)
     view(owner, "/settings/posts/3/edit").press("Save draft", title="Saved on the page")
     database.write(sessions.share, 3)
     database.write(lambda tx: tx.execute(Backup.insert(id=1, made_at=tx.now)))

@@ -74,24 +74,15 @@ class Server:
     that takes time and memory.
     """
 
-    def __init__(
-        self,
-        database,
-        host="127.0.0.1",
-        command=(BIN / "gunicorn",),
-        measured=False,
-        log_file=None,
-        key=None,
-        **settings,
-    ):
+    def __init__(self, database, command=(BIN / "gunicorn",), measured=False, log_file=None, key=None, **settings):
         self.command = command
         self.measured = measured
         self.database = database
-        self.host = host
+        self.host = settings.get("HOST", "127.0.0.1")
         self.port = free_port()
         self.log_file = log_file or database.with_suffix(".log")
         self.environ = (os.environ if measured else unmeasured()) | {
-            "HOST": host,
+            "HOST": self.host,
             "PORT": str(self.port),
             "BLOGAPI_DATABASE": str(database),
             "BLOGAPI_RATE_LIMIT": "1000000",
@@ -124,9 +115,8 @@ class Server:
 
     def blogapi(self, *arguments, timeout=60):
         """Run a command next to the server; kill it after `timeout` seconds."""
-        return subprocess.run(
-            [BIN / "blogapi", *arguments], env=self.environ, capture_output=True, text=True, timeout=timeout
-        )
+        command = [BIN / "blogapi", *arguments]
+        return subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=timeout)
 
     def start(self):
         """Start the server and wait until it responds."""
@@ -201,10 +191,8 @@ class Server:
     @property
     def memory(self):
         """The memory of master and workers in MB; shared pages count once, and files not at all."""
-        rollups = [
-            Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8")
-            for process in (self.process.pid, *self.workers)
-        ]
+        processes = self.process.pid, *self.workers
+        rollups = [Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8") for process in processes]
         return sum(int(re.search(r"^Pss_Anon: +(\d+) kB", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
 
     @property

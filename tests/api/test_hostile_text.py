@@ -134,8 +134,8 @@ def test_no_text_in_an_import_takes_quadratic_time(use, unit):
 
 
 @pytest.mark.sqlite
-def test_no_text_takes_long_in_a_preview(app, database):
-    owner = enter(app, database)
+def test_no_text_takes_long_in_a_preview(app):
+    owner = enter(app)
     token = view(owner, "/settings/posts/new").soup.find(attrs={"name": "preview_token"})["value"]
 
     @MANY

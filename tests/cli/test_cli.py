@@ -60,10 +60,8 @@ def test_list_has_a_line_for_each_key(run, path):
     rows = [re.split(r"  +", line.strip()) for line in lines]
     assert status == 0
     assert rows[0] == ["NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"]
-    assert [(name, four, used, scope) for name, four, _, used, scope in rows[1:]] == [
-        ("a name", a[-4:], "never", "full"),
-        ("b", b[-4:], "never", "full"),
-    ]
+    expected = [("a name", a[-4:], "never", "full"), ("b", b[-4:], "never", "full")]
+    assert [(name, four, used, scope) for name, four, _, used, scope in rows[1:]] == expected
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", row[2]) for row in rows[1:])
     assert a[:-4] not in "".join(lines)
 

@@ -91,17 +91,13 @@ def contents(storage):
 def test_image_addresses_change_in_every_field_and_others_do_not(add_post, run, storage):
     others = f"{OLD}/v1/posts {OLD}/images/loaf.jpg https://example.org{IMAGE}"
     add_post(content="nothing")
-    number = add_post(
-        content=f"![]({OLD}{IMAGE}) {others}",
-        excerpt=f"{OLD}{IMAGE}",
-        cover_image=f"{OLD}{IMAGE}",
-        params={"a": [f"{OLD}{IMAGE}", 1]},
-    )
+    old, new = OLD + IMAGE, NEW + IMAGE
+    number = add_post(content=f"![]({old}) {others}", excerpt=old, cover_image=old, params={"a": [old, 1]})
     status, output, _ = run("images", "--rebase", f"{OLD}/")
     assert (status, output) == (0, ["a-2: changed", "changed 1, left 0"])
     post = documents.load(posts.find(storage, number))
-    assert (post["content"], post["excerpt"]) == (f"![]({NEW}{IMAGE}) {others}", f"{NEW}{IMAGE}")
-    assert (post["cover_image"], post["params"]) == (f"{NEW}{IMAGE}", {"a": [f"{NEW}{IMAGE}", 1]})
+    assert (post["content"], post["excerpt"]) == (f"![]({new}) {others}", new)
+    assert (post["cover_image"], post["params"]) == (new, {"a": [new, 1]})
     assert revisions.page(storage, number, 9).items[0].author == "rebase"
     assert run("images", "--rebase", OLD)[1] == ["changed 0, left 0"]
 

@@ -161,11 +161,8 @@ def test_every_post_is_exported_and_a_second_export_writes_nothing(run, folder, 
 def test_a_file_that_cannot_be_written_is_named_and_counted(run, folder, tmp_path):
     run("import", folder(a="# A", b="# B"))
     (tmp_path / "out/a.md").mkdir(parents=True)
-    assert run("export", tmp_path / "out") == (
-        1,
-        ["written 1, unchanged 0, deleted 0, failed 1"],
-        [f"cannot write {tmp_path}/out/a.md: Is a directory"],
-    )
+    errors = [f"cannot write {tmp_path}/out/a.md: Is a directory"]
+    assert run("export", tmp_path / "out") == (1, ["written 1, unchanged 0, deleted 0, failed 1"], errors)
 
 
 def test_a_scheduled_post_that_is_due_is_exported_as_published(run, storage, tmp_path):

@@ -12,16 +12,6 @@ from tests.api.fixtures import with_key
 from tests.cases import cases
 
 
-@pytest.fixture
-def counts(app):
-    return app.extensions["blogapi"].requests
-
-
-@pytest.fixture
-def metrics(app):
-    return Metrics(app.extensions["blogapi"])
-
-
 def samples(text, name):
     """The values of a metric, by its labels if it has any."""
     families = text_string_to_metric_families(text)
@@ -29,10 +19,11 @@ def samples(text, name):
     return {" ".join(sample.labels.values()): sample.value for sample in found}
 
 
-def test_durations_are_counted_up_to_each_bound(metrics, counts):
+def test_durations_are_counted_up_to_each_bound(app):
+    service = app.extensions["blogapi"]
     for status, seconds in [("200", 0.001), ("200", 0.0011), ("404", 0.3), ("500", 30.0)]:
-        counts.count("posts", status, seconds)
-    text = metrics.text().decode()
+        service.requests.count("posts", status, seconds)
+    text = Metrics(service).text().decode()
     buckets = samples(text, "blogapi_request_duration_seconds_bucket")
     assert list(buckets.values()) == [1, *[2] * 7, *[3] * 3, 4]
     assert list(buckets) == [f"{bound} posts" for bound in [*BUCKETS, "+Inf"]]

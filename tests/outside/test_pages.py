@@ -65,6 +65,5 @@ def test_the_supported_pythons_are_the_same_everywhere():
     workflow = re.search(r"python: \[(.+)\]", (CHECKOUT / ".github/workflows/ci.yml").read_text())[1]
     assert workflow == ", ".join(f'"3.{minor}"' for minor in named)
     assert f"Python 3.{named[0]} to 3.{named[-1]}" in Page("README.md").text
-    assert re.findall(r"MINORS = range\((\d+), (\d+)\)", (CHECKOUT / "requirements/wheels.py").read_text()) == [
-        (named[0], str(int(named[-1]) + 1))
-    ]
+    ranges = re.findall(r"MINORS = range\((\d+), (\d+)\)", (CHECKOUT / "requirements/wheels.py").read_text())
+    assert ranges == [(named[0], str(int(named[-1]) + 1))]

@@ -85,9 +85,7 @@ def home(tmp_path):
         "takeout/Blogger/Blogs/kitchen/feed.atom": ATOM.format(more=f" xmlns:blogger='{BLOGGER}'", entries=post),
         "medium-export/posts/2019-05-04_Rye-bread-0a1b2c3d4e5f.html": MEDIUM,
         "substack-export/posts/1.rye.html": "<p>Text.</p>",
-        "substack-export/posts.csv": "".join(SUBSTACK.splitlines(keepends=True)[:2]).replace(
-            '"Rye, bread"', "Rye rolls"
-        ),
+        "substack-export/posts.csv": "\n".join(SUBSTACK.splitlines()[:2]).replace('"Rye, bread"', "Rye rolls"),
         "feed.xml": ATOM.format(more="", entries=ENTRY),
     }
     return write_files(home, files)

@@ -15,9 +15,9 @@ from tests.service import CHECKOUT
 
 
 @pytest.fixture
-def owner(app, database):
+def owner(app):
     """A client with a session."""
-    return enter(app, database)
+    return enter(app)
 
 
 @pytest.fixture

@@ -109,9 +109,9 @@ def pages(client, path, older="Older"):
         path = next((each["href"] for each in page.soup.find_all("a", string=older)), None)
 
 
-def enter(app, database, days=0, browser="Firefox"):
+def enter(app, days=0, browser="Firefox"):
     """A client with a session."""
-    client = app.test_client()
+    client, database = app.test_client(), app.extensions["blogapi"].database
     client.environ_base["HTTP_USER_AGENT"] = browser
     view(client, f"/settings/open?link={database.write(sessions.add, sessions.LINK, days)}").press("Open")
     return client

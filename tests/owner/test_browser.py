@@ -82,9 +82,8 @@ def test_keys_and_webhooks_are_accessible_and_never_scroll_sideways(visitor, axe
 
 
 def test_a_link_in_an_email_opens_a_session(visitor):
-    link = (
-        visitor.service.blogapi("login").stdout.strip().replace(f"http://127.0.0.1:{visitor.service.port}", visitor.url)
-    )
+    printed = visitor.service.blogapi("login").stdout.strip()
+    link = printed.replace(f"http://127.0.0.1:{visitor.service.port}", visitor.url)
     visitor.browser.get(f"data:text/html,<a href={link}>in a mail</a>")  # The cookie is strict, but sent all the same.
     with visitor.next_page():
         visitor.browser.find_element(By.TAG_NAME, "a").click()

@@ -93,9 +93,8 @@ def test_without_scripts_a_post_that_is_too_long_is_still_there_after_going_back
     typed = type_long_post(window, 1_400_000)
     with window.next_page():
         window.click("Save draft")
-    assert window.text.startswith(
-        "Too long\nThis is too long to save: a post can be at most 1,000,000 characters long.\nGo back"
-    )
+    told = "Too long\nThis is too long to save: a post can be at most 1,000,000 characters long.\nGo back"
+    assert window.text.startswith(told)
     assert shown_after_going_back(window, typed) == typed
 
 
@@ -105,9 +104,8 @@ def test_without_scripts_a_long_post_is_still_there_after_the_session_has_ended(
     window.browser.delete_all_cookies()
     with window.next_page():
         window.click("Save draft")
-    assert window.text.endswith(
-        "Open the link in another tab, then go back in your browser: most browsers keep what you typed."
-    )
+    told = "Open the link in another tab, then go back in your browser: most browsers keep what you typed."
+    assert window.text.endswith(told)
     first = window.browser.current_window_handle
     window.browser.switch_to.new_window("tab")
     window.enter()
@@ -119,10 +117,9 @@ def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
     window.browser.bypass_policies()  # Previews allow no scripts.
     window.check_each(axe, "/settings/posts")
     for title in ("W" * 255, "\u202e" + "🧁" * 254, "<b>"):
-        text = "\n\n".join(
-            ("x" * 500, title, "- [x] a[^1]", f"`{'y' * 500}`", f"    {'z' * 500}", f"|{'a|' * 99}\n|{'-|' * 99}")
-        )
-        fields = {"title": title, "content": f"{text}\n\n[^1]: Note", "excerpt": "y" * 500, "tags": ["x" * 64]}
+        table = f"|{'a|' * 99}\n|{'-|' * 99}"
+        texts = ["x" * 500, title, "- [x] a[^1]", f"`{'y' * 500}`", f"    {'z' * 500}", table, "[^1]: Note"]
+        fields = {"title": title, "content": "\n\n".join(texts), "excerpt": "y" * 500, "tags": ["x" * 64]}
         fields |= {"cover_image": "https://example.org/" + "a" * 300, "params": {"url": "b c" * 300}}
         window.service.request("POST", "/v1/posts", fields)
     window.check_each(axe, "/settings", "/settings/posts/1", "/settings/posts/2/edit", "/settings/posts/new")
@@ -146,9 +143,8 @@ def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
         window.click("Save draft")
     window.check(axe)
     window.service.request("DELETE", "/v1/posts/2")
-    window.check_each(
-        axe, "/settings/posts/1/history", "/settings/posts/1/history/1", "/settings/trash", "/settings/trash/2"
-    )
+    history = "/settings/posts/1/history"
+    window.check_each(axe, history, f"{history}/1", "/settings/trash", "/settings/trash/2")
 
 
 def test_the_pictures_in_the_documentation_can_be_renewed(tmp_path, browser):

@@ -180,6 +180,7 @@ def test_publishing_closes_its_dialog_so_that_what_the_bar_says_is_seen(window):
     assert not publish.is_displayed()
     with window.next_page():
         window.browser.execute_script("release()")
+    assert window.notice.startswith("“Bread” is published now.")
     post = window.service.request("GET", "/v1/posts/2")[2]
     assert (post["status"], post["content"]) == ("published", "Rises. **bold**")
 
@@ -239,6 +240,7 @@ def test_publishing_asks_in_a_dialog_that_takes_the_focus_and_returns_it(window)
     window.click("Publish…")
     dialog = window.browser.find_element(By.ID, "publishing")
     assert (dialog.aria_role, dialog.accessible_name) == ("dialog", "Publish")
+    assert "Readers will see the text on this page." in dialog.text
     eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish now")
     window.press(Keys.ESCAPE)
     eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish…")

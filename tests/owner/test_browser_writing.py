@@ -17,10 +17,6 @@ def window(window):
     return window
 
 
-def posts(window):
-    return [(each["title"], each["content"]) for each in window.service.request("GET", "/v1/posts")[2]]
-
-
 @IN_BOTH_BROWSERS
 def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     def mark(text, start, end, action):
@@ -158,17 +154,7 @@ def test_the_preview_follows_what_is_typed_and_the_form_stays(window):
     eventually(lambda: window.browser.execute_script(bold) == ["Bold", "more"])
     window.click("Preview")
     assert not window.browser.find_element(By.CSS_SELECTOR, ".preview").is_displayed()
-    assert (window.value("title"), posts(window)) == ("Evening", [])
-
-
-def test_a_post_is_published_in_one_step_which_says_its_address(window):
-    window.fill(title="Evening", content="Words.")
-    window.click("Publish…")
-    panel = window.browser.find_element(By.ID, "publishing")
-    assert "Readers will see the text on this page." in panel.text
-    window.click("Publish now")
-    assert window.notice.startswith("“Evening” is published now.")
-    assert window.service.request("GET", "/v1/posts/1")[2]["status"] == "published"
+    assert (window.value("title"), window.titles) == ("Evening", [])
 
 
 @IN_BOTH_BROWSERS

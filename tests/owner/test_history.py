@@ -22,11 +22,8 @@ def test_an_edit_is_undone_with_slug_status_and_date(owner, client, post):
     assert (page.said[0], page.soup.find("button", string="Undo")) == ("“Hello” was saved.", None)  # nothing to undo
     page = view(owner, "/settings/posts/1/edit").press("Update", **typed)
     after = get(client)
-    assert (page.said[0], after["slug"], after["status"]) == (
-        "“Bye” was saved. Its former slug hello still leads to it.",
-        "bye",
-        "published",
-    )
+    assert page.said[0] == "“Bye” was saved. Its former slug hello still leads to it."
+    assert (after["slug"], after["status"]) == ("bye", "published")
     assert "hello" in page.all("dd")
     page = page.press("Undo")
     assert page.said[0] == "Change undone. Its former slug bye still leads to it."
@@ -150,17 +147,14 @@ def test_the_history_of_a_large_post_comes_in_pages(owner, client, post):
     post(title="0", content="x" * 1_000_000)
     for number in range(1, 51):
         client.patch("/v1/posts/1", json={"title": str(number)})
-    found = [
-        each
-        for page in pages(owner, "/settings/posts/1/history")
-        for each in page.all(".versions .muted bdi:first-child")
-    ]
+    versions = ".versions .muted bdi:first-child"
+    found = [each for page in pages(owner, "/settings/posts/1/history") for each in page.all(versions)]
     assert found == [str(number) for number in range(49, -1, -1)]
 
 
 def test_if_deleted_posts_are_not_kept_the_page_says_so(own_app):
     app = own_app(keep_days=0)
-    owner = enter(app, app.extensions["blogapi"].database)
+    owner = enter(app)
     with_key(app).post("/v1/posts", json={"title": "Hello", "content": "Words."})
     page = view(owner, "/settings/posts/1")
     assert "The post is deleted forever." in page.said

@@ -249,9 +249,8 @@ def test_the_form_of_a_webhook_is_filled_in_for_a_host(owner, host):
     fields = view(owner, link_for(owner, host)).form("Add webhook")[1]
     assert fields.items() >= {"preset": "site.changed", "after_seconds": "60"}.items()
     assert fields["url"].startswith("https://api.")
-    assert (fields["body"], fields["headers"]) == (
-        ("dispatch", "Authorization: Bearer TOKEN") if host == "GitHub workflow" else ("event", "")
-    )
+    expected = ("dispatch", "Authorization: Bearer TOKEN") if host == "GitHub workflow" else ("event", "")
+    assert (fields["body"], fields["headers"]) == expected
 
 
 def test_deliveries_name_their_post_or_tag(owner, database, client):

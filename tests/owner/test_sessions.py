@@ -87,10 +87,10 @@ def test_the_cookie_is_only_for_this_page(own_app, url, name, secure):
     assert re.fullmatch(f"{name}={token}; Max-Age=43200; {secure}HttpOnly; Path=/settings; SameSite=Strict", cookie)
 
 
-def test_ending_a_session_ends_it_for_every_copy_of_its_cookie(app, database, owner):
+def test_ending_a_session_ends_it_for_every_copy_of_its_cookie(app, owner):
     thief = app.test_client()
     thief.set_cookie("blogapi", owner.get_cookie("blogapi", path="/settings").value, path="/settings")
-    other = enter(app, database)
+    other = enter(app)
     assert thief.get("/settings/keys").status_code == 200
     assert view(owner, "/settings").press("Yes, end session").said == [NO_SESSION]
     assert [each.get("/settings/keys").status_code for each in (owner, thief, other)] == [403, 403, 200]
@@ -104,8 +104,8 @@ def test_ending_a_session_ends_it_for_every_copy_of_its_cookie(app, database, ow
     ("", "An unknown browser"),
     ("x" * 200, "x" * 60),
 )
-def test_a_session_is_named_after_its_browser_and_system(app, database, user_agent, name):
-    client = enter(app, database, browser=user_agent)
+def test_a_session_is_named_after_its_browser_and_system(app, user_agent, name):
+    client = enter(app, browser=user_agent)
     assert f"{name} this one" in view(client, "/settings/sessions").all("h2")
 
 
@@ -147,7 +147,7 @@ def status(service, cookie, path="/settings/keys"):
 def test_a_change_needs_the_token_of_its_own_form(app, database, owner, post):
     post()
     fields = view(owner, "/settings/posts/1").form("Publish now")[1]
-    other = view(enter(app, database), "/settings/posts/1").form("Yes, delete")[1]
+    other = view(enter(app), "/settings/posts/1").form("Yes, delete")[1]
     for token in ("", "é", fields["form_token"], other["form_token"]):
         page = Page(owner, send(owner, "/settings/posts/1/delete", {"form_token": token}))
         assert (page.status, page.said[0]) == (403, "This form belongs to an earlier session. Nothing was changed.")
@@ -219,13 +219,13 @@ def test_a_busy_database_is_answered_with_a_page(config, owner, impatient):
     assert page.said[0].startswith("The database is busy; nothing was changed")
 
 
-def test_a_notice_is_shown_once_and_only_to_its_session(app, database, owner):
+def test_a_notice_is_shown_once_and_only_to_its_session(app, owner):
     page = view(owner, "/settings/keys").press("Create key", name="laptop")
     assert page.all(".new h2") == ["Copy the key laptop now"]
     assert view(owner, "/settings/keys").all(".new") == []
     action, fields = view(owner, "/settings/keys").form("Create key")
     send(owner, action, fields | {"name": "phone"})
-    thief = enter(app, database)
+    thief = enter(app)
     cookie = owner.get_cookie("blogapi-notice", path="/settings")
     assert (cookie.http_only, cookie.same_site, cookie.path, cookie.max_age) == (True, "Strict", "/settings", 60)
     for value in (cookie.value, "x", "x.y", f"{'0' * 64}.e30=", "é.e30="):
@@ -263,9 +263,9 @@ def test_every_address_is_below_the_path_of_the_public_address(own_app):
 
 
 @pytest.mark.both_engines
-def test_a_session_of_several_days_lasts_from_its_last_use(app, database, clock):
+def test_a_session_of_several_days_lasts_from_its_last_use(app, clock):
     day = 24 * 3600
-    client = enter(app, database, days=7)
+    client = enter(app, days=7)
     for _ in range(5):
         clock.now += 6 * day
         assert client.get("/settings/posts").status_code == 200
@@ -282,10 +282,10 @@ def test_the_page_behind_a_link_says_how_long_its_session_lasts(stranger, databa
 
 
 @pytest.mark.both_engines
-def test_sessions_are_listed_and_ended(app, database, clock):
-    phone = enter(app, database, 30, "Phone")
+def test_sessions_are_listed_and_ended(app, clock):
+    phone = enter(app, 30, "Phone")
     clock.now += 60
-    desk = enter(app, database, browser="<b>Desk")
+    desk = enter(app, browser="<b>Desk")
     page = view(desk, "/settings/sessions")
     assert page.all("h2") == ["<b>Desk this one", "Phone"]
     assert "30 days after its last use" in page.all(".card")[1]

@@ -238,14 +238,8 @@ def test_a_post_that_went_live_while_it_was_edited_is_changed_only_after_a_quest
     assert (new["content"], new["status"]) == ("One. Half a sen", "published")
 
 
-@pytest.fixture
-def tokyo(own_app, clock):
-    """The owner's page of a service in Tokyo's time zone."""
-    app = own_app(timezone=zone_named("Asia/Tokyo"))
-    return enter(app, app.extensions["blogapi"].database)
-
-
-def test_without_scripts_times_are_in_the_zone_that_the_page_names(tokyo, client):
+def test_without_scripts_times_are_in_the_zone_that_the_page_names(own_app, client):
+    tokyo = enter(own_app(timezone=zone_named("Asia/Tokyo")))
     typed = {"title": "A", "content": "B", "published_at": "2026-11-21T08:00"}
     page = view(tokyo, "/settings/posts/new").press("Schedule", **typed)
     assert client.get("/v1/posts/1").json["published_at"] == "2026-11-20T23:00:00Z"
@@ -263,8 +257,7 @@ def test_without_scripts_times_are_in_the_zone_that_the_page_names(tokyo, client
 
 
 def test_an_untouched_time_does_not_change_even_if_the_clocks_repeat_it(own_app, client, post):
-    app = own_app(timezone=zone_named("Europe/Berlin"))
-    owner = enter(app, app.extensions["blogapi"].database)
+    owner = enter(own_app(timezone=zone_named("Europe/Berlin")))
     post(status="published", published_at="2025-10-26T01:30:00Z")  # 2:30 for the second time
     page = view(owner, "/settings/posts/1/edit")
     assert page.form("Update")[1]["published_at"] == "2025-10-26T02:30:00"
@@ -286,8 +279,7 @@ def test_a_form_learns_the_slug_and_the_address_that_it_would_get(own_app, post,
     if not client.get("/v1/posts").json:
         post(title="Rye bread")
         post(title="Public", status="published")
-    app = own_app(post_url="https://blog.example/{slug}")
-    owner = enter(app, app.extensions["blogapi"].database)
+    owner = enter(own_app(post_url="https://blog.example/{slug}"))
     fields = view(owner, f"/settings/posts/{path}").form("Update" if path == "2/edit" else "Save draft")[1]
     fields |= typed | {"number": "1"}
     answer = put_copy(owner, fields).json

@@ -74,8 +74,8 @@ def test_a_text_that_is_too_long_is_shortened_by_an_import(tmp_path, name):
 
 
 @each_optional_text
-def test_a_text_is_shown_and_changed_on_the_owners_page(app, database, client, name):
-    owner = enter(app, database)
+def test_a_text_is_shown_and_changed_on_the_owners_page(app, client, name):
+    owner = enter(app)
     page = view(owner, "/settings/posts/new").press("Save draft", **POST, **{name: EXAMPLE[name]})
     assert EXAMPLE[name] in page.said
     page = view(owner, "/settings/posts/1/edit")

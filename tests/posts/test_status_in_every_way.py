@@ -29,8 +29,8 @@ def test_each_way_of_the_api_takes_the_same_statuses_and_dates(client, new):
             assert found == (NO if is_refused else expected[API]), (way, status, date, answer.text)
 
 
-def test_the_owner_page_takes_the_same_statuses_and_dates(client, app, database, new):
-    owner = enter(app, database)
+def test_the_owner_page_takes_the_same_statuses_and_dates(client, app, new):
+    owner = enter(app)
     for (status, date), expected in TABLE.items():
         typed = {"title": "A", "content": "B", "status": status or "draft", "published_at": date.removesuffix("Z")}
         for path in ("/settings/posts/new", f"/settings{new()[3:]}/edit"):

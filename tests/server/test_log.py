@@ -196,9 +196,8 @@ def test_a_worker_that_cannot_start_ends_the_service_with_the_reason_once(tmp_pa
 @pytest.mark.slow
 def test_an_error_at_the_start_is_logged_even_if_the_clock_does_not_work(tmp_path):
     environ = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())}
-    ended = subprocess.run(
-        [sys.executable, "-c", WITHOUT_CLOCK], cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=60
-    )
+    command = [sys.executable, "-c", WITHOUT_CLOCK]
+    ended = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, "OSError: the clock does not work" in ended.stderr) == (1, True), ended.stderr
 
 

@@ -19,9 +19,8 @@ pytestmark = pytest.mark.slow
 def refusal(tmp_path, *arguments, command=(BIN / "gunicorn",), **environ):
     """Start a server that must not start; return its exit status and the last line it wrote."""
     variables = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())} | environ
-    ended = subprocess.run(
-        [*command, *arguments], cwd=CHECKOUT, env=variables, capture_output=True, text=True, timeout=60
-    )
+    options = {"cwd": CHECKOUT, "env": variables, "capture_output": True, "text": True, "timeout": 60}
+    ended = subprocess.run([*command, *arguments], **options)
     assert "Traceback" not in ended.stderr
     return ended.returncode, ended.stderr.rstrip("\n").rpartition("\n")[2]
 
@@ -116,7 +115,7 @@ def test_it_serves_on_ipv6(tmp_path):
             probe.bind(("::1", 0))
         except OSError:
             pytest.skip("this machine has no IPv6")
-    with Server(tmp_path / "blog.db", host="::1") as service:
+    with Server(tmp_path / "blog.db", HOST="::1") as service:
         assert service.request("GET", "/v1/posts")[0] == 200
 
 

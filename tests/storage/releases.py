@@ -117,10 +117,8 @@ def what_waits_is_kept(path):
         assert {first["base"], second["base"]} == {etags[0]}
         assert client.patch("/v1/tags/rye", json={"name": "Bread"}).status_code == 200
         changes = {"content": "Waiting, with grüße", "tags": ["Bread", "New"], "params": {"tags": ["Rye"]}}
-        assert [each["changes"] for each in client.get("/v1/proposals").json] == [
-            {"excerpt": "Waiting, too", "tags": []},
-            changes,
-        ]
+        waiting = [each["changes"] for each in client.get("/v1/proposals").json]
+        assert waiting == [{"excerpt": "Waiting, too", "tags": []}, changes]
         same = client.post("/v1/posts/1/proposals", json=first["changes"])
         assert (same.status_code, same.json["id"]) == (200, first["id"])
         new = client.post("/v1/posts/1/proposals", json={"title": "New"}).json
