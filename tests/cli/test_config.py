@@ -53,6 +53,7 @@ def test_the_url_defaults_to_the_address_of_the_server(environ, url):
     assert Config.from_environ(environ).base_url == url
 
 
+STRANGE_FILES = ["a=b.db", "/a@b:c.db", "host", "//mnt/blog.db", "my postgresql.db"]
 NETWORKS = [ip_network("10.0.0.0/8"), ip_network("::1/128"), ip_network("fd00::/8")]
 
 
@@ -60,7 +61,7 @@ NETWORKS = [ip_network("10.0.0.0/8"), ip_network("::1/128"), ip_network("fd00::/
     ("variable", "text", "name", "value"),
     ("HOST", "::1", "host", "::1"),
     ("PORT", "80", "port", 80),
-    ("BLOGAPI_DATABASE", "x.db", "database", Path("x.db")),
+    *(("BLOGAPI_DATABASE", name, "database", Path(name)) for name in ("x.db", *STRANGE_FILES)),
     ("BLOGAPI_TIMEZONE", "Etc/GMT+5", "timezone", zone_named("Etc/GMT+5")),
     ("BLOGAPI_TIMEZONE", "America/Argentina/Ushuaia", "timezone", zone_named("America/Argentina/Ushuaia")),
     ("BLOGAPI_URL", "https://a", "prefix", ""),
@@ -145,11 +146,6 @@ def test_an_origin_is_written_as_browsers_send_it(origin):
     with pytest.raises(ValueError, match=r"BLOGAPI_CORS_ORIGINS: must be \* or origins") as raised:
         Config.from_environ({"BLOGAPI_CORS_ORIGINS": f"https://a.b,{origin}"})
     assert str(raised.value).endswith(f"a path or a slash at the end; not {origin!r}")
-
-
-def test_a_file_may_have_a_strange_name():
-    for name in ("a=b.db", "/a@b:c.db", "host", "//mnt/blog.db", "my postgresql.db"):
-        assert Config.from_environ({"BLOGAPI_DATABASE": name}).database == Path(name)
 
 
 OF_KUBERNETES = "Kubernetes sets it for a Service"

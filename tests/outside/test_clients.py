@@ -67,14 +67,12 @@ def test_typescript_clients_run_every_operation(npm, folder, tmp_path):
     npm("openapi-ts")
     npm("orval", "--config", "orval.config.cjs")
     npm("tsc", "--outDir", "built")
-    for client in ("hey", "fetch"):
+    for client in ("hey", "fetch", "orval"):
         with Server(tmp_path / f"{client}.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
             base = f"http://127.0.0.1:{service.port}"
             assert run("node", f"built/{client}.js", cwd=folder, BASE=base, KEY=service.key) == ""
-            eventually(every_operation_is_done(service))
-    with Server(tmp_path / "orval.db") as service:
-        base = f"http://127.0.0.1:{service.port}"
-        assert run("node", "built/orval.js", cwd=folder, BASE=base, KEY=service.key) == ""
+            if client != "orval":  # It only writes and changes a post.
+                eventually(every_operation_is_done(service))
 
 
 def test_a_python_client_runs_every_operation(service, folder):
