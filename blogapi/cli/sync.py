@@ -170,16 +170,13 @@ def run(
 
     The exit status is 2 if there is a conflict, or else 1 if a file failed.
     """
-    if move_to and deletes:
-        raise click.UsageError("--move-to and --delete cannot be combined: check the results of --move-to first.")
-    if not (url := move_to or url):
-        raise click.UsageError("Set BLOGAPI_REMOTE to the URL of the service.")
+    url = service_url(url, move_to, deletes)
     folder, names = folder_and_names(paths)
     output = Output(options.pop("as_json"), options.pop("quiet"), options.pop("diff"), "would be " * options["dry_run"])
     options |= {"only": names, "moves": bool(move_to)}
     with ExitStack() as stack:
         try:
-            remote = Remote(url.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
+            remote = Remote(url, os.environ.get("BLOGAPI_KEY", ""), say)
             if creates and not folder.exists() and remote.scope:  # Fetching `scope` makes sure that the key is valid.
                 folder = Path(stack.enter_context(TemporaryDirectory())) if options["dry_run"] else folder
                 folder.mkdir(parents=True, exist_ok=True)
@@ -189,6 +186,15 @@ def run(
         except OSError as error:
             raise ValueError(shown(f"{folder}: {error.strerror}")) from None
     sys.exit(2 if counts["conflict"] else 1 if counts["failed"] else 0)
+
+
+def service_url(url: str | None, move_to: str | None, deletes: bool) -> str:
+    """Return the URL of the service, without /v1. Raises UsageError if the options do not state it."""
+    if move_to and deletes:
+        raise click.UsageError("--move-to and --delete cannot be combined: check the results of --move-to first.")
+    if not (given := move_to or url):
+        raise click.UsageError("Set BLOGAPI_REMOTE to the URL of the service.")
+    return given.rstrip("/").removesuffix("/v1")
 
 
 def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:

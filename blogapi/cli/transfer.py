@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -87,14 +87,19 @@ def import_posts(
     with opened() as database, TemporaryFile() as spool, unpacked(paths) as folders:
         stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
         report = Report(dry_run, redirects, stored.counts, folders)
-        tops = [top / name for top in folders for name in STATIC_FOLDERS]
-        images = None if no_images else LocalImages([*folders], config.base_url, static, stored.is_stored, tops)
+        images = None if no_images else local_images(folders, config, static, stored)
         options |= {"zone": config.timezone, "post_url": config.post_url}
         sources = Sources([*folders], spool, time.time(), images=images, **options)
         fetcher = Fetcher(stored, images, sources.hosts, config.webhook_private) if images and fetch_images else None
         status = report.print_all(import_results(database, sources, stored, fetcher, events), sources)
         index.tidy(database)
     sys.exit(status)
+
+
+def local_images(folders: Iterable[Path], config: Config, static: Path | None, stored: ImageStore) -> LocalImages:
+    """Return the images in some folders, where URLs with a leading slash may lead to one of STATIC_FOLDERS."""
+    tops = [top / name for top in folders for name in STATIC_FOLDERS]
+    return LocalImages([*folders], config.base_url, static, stored.is_stored, tops)
 
 
 def import_results(
