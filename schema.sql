@@ -245,7 +245,7 @@ CREATE TABLE image_total (
     bytes INTEGER NOT NULL
 ) STRICT;
 
--- Contains a row while all posts are indexed again, newest first
+-- Contains a row while the service indexes all posts again, newest first
 CREATE TABLE search_rebuild (
     below INTEGER NOT NULL  -- posts with lower ids may not be indexed yet
 ) STRICT;

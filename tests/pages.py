@@ -33,7 +33,7 @@ class Page:
 
     @property
     def anchors(self):
-        """The anchors that links can lead to, as GitHub names them."""
+        """The page's anchors, as GitHub names them."""
         return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in self.headings}
 
     @property

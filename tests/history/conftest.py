@@ -44,7 +44,7 @@ def blog(database, clock):
             clock.now = max(clock.now, NOON + seconds)
 
         def undo(self, key=None, since=SINCE, **options):
-            """Undo one second later; return what was done, by the ids of the posts."""
+            """Undo one second later; return the results by post id."""
             done = {each.post_id: each[2:] for each in undo(database, since, key, **options)}
             clock.now += 1
             return done

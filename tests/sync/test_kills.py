@@ -116,7 +116,7 @@ def edit(file, change):
 
 
 def revisions(service, posts):
-    """How many posts have how many revisions, not counting posts without any."""
+    """The number of posts for each number of revisions, except posts without revisions."""
     numbers = (len(service.request("GET", f"/v1/posts/{post['id']}/revisions")[2]) for post in posts.values())
     return Counter(filter(None, numbers))
 

@@ -56,7 +56,7 @@ def item(tmp_path):
 
 @pytest.fixture
 def wordpress(write):
-    """Read an export with one post with this content, and additional elements and items."""
+    """Read an export that contains a post with this content, and additional elements and items."""
 
     def read_one(content="Words.", elements="", title="A", more="", **options):
         item = (

@@ -1,4 +1,4 @@
-"""Deliveries: signed, in order, and retried. The tests trigger the sender's turns and set its clock."""
+"""Deliveries are signed, in order, and retried. The tests trigger the sender's turns and set its clock."""
 
 import json
 import time

@@ -1,5 +1,5 @@
--- From version 11 to 12 (release 1.3.1): ids of proposals that are never reused, and the tags in their changes; the time
--- of the last backup
+-- From version 11 to 12 (release 1.3.1): the ids of proposals are never reused, and proposals record their tags. A new
+-- table contains the time of the last backup.
 
 CREATE TABLE backup (
     id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
