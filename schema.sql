@@ -172,7 +172,7 @@ CREATE TABLE webhook (
     active INTEGER NOT NULL CHECK (active IN (0, 1)),
     secret TEXT NOT NULL,  -- stored in plain text, because every delivery is signed with it
     created_at TEXT NOT NULL,
-    headers TEXT NOT NULL DEFAULT '{}',  -- a JSON object, whose values may be secrets of the receiver
+    headers TEXT NOT NULL DEFAULT '{}',  -- a JSON object; its values may be secrets of the receiver
     after_seconds INTEGER NOT NULL DEFAULT 0,  -- delay before a delivery, during which events are merged into it
     body TEXT NOT NULL DEFAULT 'event'  -- format of the request body: event or dispatch
 ) STRICT;
@@ -227,9 +227,9 @@ CREATE TABLE upload (
     name TEXT NOT NULL PRIMARY KEY
 ) STRICT;
 
--- Addresses on other hosts from which imports fetched images. Some of these images may have been deleted since.
+-- URLs on other hosts from which imports fetched images. Some of these images may have been deleted since.
 CREATE TABLE fetched_image (
-    url BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the address
+    url BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the URL
     image_id TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 

@@ -232,7 +232,7 @@ def test_times_in_front_matter_without_an_offset_are_in_the_zone_of_the_service(
         ]
     ):
         data = f"---\ndate: {date}\nstatus: published\n---\n# A"
-        for name, app in apps.items():  # The same file is cached once for each zone.
+        for name, app in apps.items():  # The cache contains the same file once for each zone.
             path = f"/v1/posts/by-slug/{name.partition('/')[2].lower()}-{number}"
             put = app.test_client().put(path, data=data, content_type="text/markdown", headers=key)
             assert (put.status_code, put.json["published_at"]) == (201, expected[name])

@@ -132,7 +132,7 @@ def test_creating_regenerating_or_revoking_a_key_takes_effect_in_a_running_serve
 
 
 def status_of(process, name):
-    """A line of /proc about a process."""
+    """A line from /proc about a process."""
     return re.search(rf"^{name}:\s*(\w+)", Path(f"/proc/{process}/status").read_text(encoding="utf-8"), re.MULTILINE)[1]
 
 

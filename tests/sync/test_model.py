@@ -13,7 +13,7 @@ import pytest
 from tests.service import Server
 from tests.sync.conftest import command_runner, restore_backup, take_backup
 
-WORD = re.compile(r"\b[bt][0-9]+z\b")  # b…: which file or post it is; t…: a text that somebody wrote
+WORD = re.compile(r"\b[bt][0-9]+z\b")  # b… identifies a file or a post; t… identifies a text
 
 
 class Model:

@@ -63,7 +63,7 @@ def fields_of(copy: Copy) -> dict[str, str]:
     if copy.state == SAVED:
         return fields
     fields |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
-    # With a number, the text is treated as typed in this form, so newer text does not replace it without asking.
+    # A form with a number counts as typed in, so newer text does not replace its text without asking.
     return fields if copy.state == OPEN else fields | {"number": "0"}
 
 

@@ -128,7 +128,7 @@ def _span(lines: Sequence[str], places: Mapping[str, int], name: str) -> slice:
 
 
 def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) -> str:
-    """Replace the lines of the changed names that are in `places`; append the other changed names."""
+    """Replace the lines of each changed name that is in `places`, and append the other changed names."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split("\n")[:-1]
     for name in sorted(changes.keys() & places.keys(), key=places.__getitem__, reverse=True):
