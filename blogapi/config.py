@@ -24,8 +24,8 @@ NOT_A_FILE = re.compile(
 PREFIX = "BLOGAPI_"
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
-OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables of push and pull, which may run on the same machine
-# http or https, a host, and an optional port and path without dot segments, all in characters that are safe in a shell
+OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables for push and pull, which may run on the same machine
+# http or https, a host, and optionally a port and a path without dot segments, all in characters safe in a shell
 BASE_URL = re.compile(
     r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?((/(?!\.\.?(/|$))[A-Za-z0-9._~-]+)*)"
 )
@@ -46,7 +46,7 @@ Origins = frozenset[str]
 
 @dataclass(frozen=True)
 class Config:
-    """The settings. Their variables have the prefix BLOGAPI_, except the UNPREFIXED ones."""
+    """The settings. The names of their variables begin with BLOGAPI_, except for the UNPREFIXED ones."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, 1, 65_535] = 8000
@@ -60,8 +60,8 @@ class Config:
     log_format: LogFormat = "text"
     drain_seconds: Annotated[int, 0, 60] = 0  # how long a stopping service continues to serve; see /readyz
     header_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's header
-    body_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's body, plus a second per 16 KiB
-    keep_days: Annotated[int, 0, 36_500] = 30  # how long revisions and deleted posts are kept; with 0, none are
+    body_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's body, plus one second per 16 KiB
+    keep_days: Annotated[int, 0, 36_500] = 30  # how long revisions and deleted posts are kept; 0 keeps none
     images_mb: Annotated[int, 0, 99_999_999] = 2048  # maximum total size of all images, in MiB; 0 turns uploads off
     webhook_seconds: Annotated[int, 1, 86_400] = 15  # deadline for a receiver's response
     webhook_private: bool = False  # whether webhooks may call private and loopback addresses
@@ -92,7 +92,7 @@ class Config:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
-        """Read the settings. Raises ValueError, whose message names the variable and says what would be right."""
+        """Read the settings. Raises ValueError with the name of the variable, and with what its value must be."""
         variables = cls.variables()
         for variable, value in environ.items():
             if variable.startswith(PREFIX) and variable not in (*variables, *OF_CLIENTS, env_file.VARIABLE):
@@ -172,7 +172,7 @@ def _time_zone(text: str) -> tzinfo:
 
 
 def _zones_near(text: str) -> list[str]:
-    """Return up to three time zones with this abbreviation, such as CEST, or with a similar name."""
+    """Return up to three time zones with this abbreviation, such as CEST, or else with a similar name."""
     names = [name for name in sorted(available_timezones()) if "/" in name and not name.startswith("Etc/")]
     seasons = [datetime(2026, month, 1, tzinfo=UTC) for month in (1, 7)]
     same = [name for name in names if text in {season.astimezone(ZoneInfo(name)).tzname() for season in seasons}]
@@ -198,7 +198,7 @@ def _base_url(url: str) -> str:
         )
     if OWN_PATH.search(match[3]):
         raise ValueError(
-            "must be the address of the service, not of its API or a page; its path must not begin with "
+            "must be the URL of the service, not of its API or of a page; its path must not begin with "
             "/v1, /docs, /images, /micropub or /settings, or end in /v1, /metrics, /healthz, /readyz or /openapi.json, "
             f"as in {url[:80]!r}"
         )

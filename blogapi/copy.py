@@ -23,7 +23,7 @@ from blogapi.storage.sqlite import Sqlite
 Progress = Callable[[Iterable, int], Iterable]  # receives rows and their number, and returns the rows
 # Tables that are not copied, because the target derives their rows from the other tables
 FILLED = ("image_total", "search_rebuild", "upload")
-# Reads webhooks from a database older than version 13, which keeps their options in a separate table
+# Reads webhooks from a database older than version 13, which has their options in a separate table
 OLD_WEBHOOKS = """(
     SELECT webhook.*, coalesce(headers, '{}') AS headers, coalesce(after_seconds, 0) AS after_seconds,
         coalesce(body, 'event') AS body
@@ -40,7 +40,7 @@ def backup(engine: Engine, path: Path) -> None:
 
 
 def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count: rows) -> None:
-    """Copy a snapshot of a database to an empty one, either completely or not at all. Raises Unavailable or OSError."""
+    """Copy a snapshot of a database to an empty one, completely or not at all. Raises Unavailable or OSError."""
     with snapshot(source) as contents, filling(target) as filled:
         version, stored_tables = contents.version(), contents.tables()  # An older database has fewer tables.
         if not version:
@@ -57,7 +57,7 @@ def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count
 
 
 def _index_posts(target: Engine, progress: Progress) -> None:
-    """Index the posts in a new copy. If indexing is interrupted, the server finishes it when it starts."""
+    """Index the posts in a new copy. If this is interrupted, the server finishes the indexing when it starts."""
     # The models are bound to the copy only within this block.
     with closing(target), target.peewee_db.bind_ctx(BaseModel.__subclasses__()):
         target.open()
@@ -120,7 +120,7 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
 
 
 def write_backup(file: Path, path: Path) -> None:
-    """Write a consistent copy of a SQLite database to a new file. Raises Unavailable, and the errors of `new_file`."""
+    """Write a consistent copy of a SQLite database to a new file. Raises Unavailable, and the same as `new_file`."""
     with read_file(file) as contents:
         if not contents.version():
             raise Unavailable(f"cannot back up {file}: {EMPTY}")
@@ -133,9 +133,9 @@ def write_backup(file: Path, path: Path) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[str]:
-    """Yield the name of an empty file. After the `with` block, check the database in the file and rename it to `path`.
+    """Yield the name of an empty file. After the block, check the database in the file, and rename the file to `path`.
 
-    `path` is therefore never incomplete or overwritten. Raises OSError, sqlite3.Error or Unavailable.
+    `path` is therefore never incomplete, and never overwritten. Raises OSError, sqlite3.Error or Unavailable.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))

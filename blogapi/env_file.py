@@ -6,8 +6,8 @@ import re
 VARIABLE = "BLOGAPI_CONFIG"  # contains the path of the file, as an alternative to --config
 FILES = ("/etc/blogapi.env", ".env")  # without a path, the first of these files that exists is read
 MAX_BYTES = 64 * 1024
-# The variables to read. Others are ignored, because .env may belong to another program. Those that begin with PG, such
-# as PGPASSWORD, are for libpq.
+# The variables to read. Others are ignored, because .env may belong to another program. Variables that begin with PG,
+# such as PGPASSWORD, are for libpq.
 OURS = re.compile(r"(BLOGAPI_|PG)[A-Za-z0-9_]+|HOST|PORT|WEB_CONCURRENCY")
 QUOTED = r"""'([^']*+)'|"((?:\\.|[^"\\])*+)\""""
 # A comment, an assignment, or any other line. Possessive quantifiers keep the time linear even for hostile files.
@@ -23,8 +23,8 @@ ENTRY = re.compile(
 def load(named: str | None = None) -> tuple[str, set[str]]:
     """Add the settings in the file to the environment. Variables that are already set take precedence.
 
-    Return the path of the file (or "" if there is none) and the names of the variables taken from it. Raises OSError
-    if the file cannot be read, or ValueError if it is invalid.
+    Return the path of the file (or "" if there is none), and the names of the variables taken from the file. Raises
+    OSError if the file cannot be read, or ValueError if it is invalid.
     """
     named = named or os.environ.get(VARIABLE)
     path = named or next(filter(os.path.exists, FILES), "")
@@ -43,7 +43,7 @@ def load(named: str | None = None) -> tuple[str, set[str]]:
 
 
 def parse(data: bytes) -> dict[str, str]:
-    """Return our variables in a settings file. Raises ValueError."""
+    """Return the variables in a settings file that match OURS. Raises ValueError."""
     if len(data) > MAX_BYTES or b"\0" in data:
         raise ValueError(f"must be a text of at most {MAX_BYTES} bytes")
     text, values, end = data.decode(), {}, 0

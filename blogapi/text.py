@@ -1,4 +1,4 @@
-"""Characters that a string may contain, and characters that are visible."""
+"""Forbidden, visible and white-space characters, and the form in which names are compared."""
 
 import re
 import unicodedata
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import regex
 
-# Control characters, unpaired surrogates, U+FFFE and U+FFFF. Such characters can make a feed invalid, because XML
-# forbids most of them.
+# Control characters, unpaired surrogates, U+FFFE and U+FFFF. They could make a feed invalid, because XML forbids most
+# of them.
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 CONTROL_OR_BREAK = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in messages
@@ -23,7 +23,7 @@ def in_ascii(characters: re.Pattern[str]) -> bytes:
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """Return counts as a line of output."""
+    """Format counts for output, such as `created 3, updated 1`."""
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 

@@ -28,8 +28,8 @@ PING_SECONDS = 10
 ABANDONED_SECONDS = 3600  # an unfinished backup whose file has not grown for this long is considered abandoned
 
 
-def numbers(value: str) -> dict[str, int]:
-    """Parse --keep; return how many backups to keep for each unit of PERIOD_FORMATS."""
+def periods(value: str) -> dict[str, int]:
+    """Parse --keep. Return how many backups to keep for each unit in PERIOD_FORMATS."""
     if not re.fullmatch("([1-9][0-9]{0,3}[dwmy](,|$))+", value) or value.endswith(","):
         raise click.BadParameter("must be numbers of days, weeks, months or years, such as 7d,4w,12m")
     return {period[-1]: int(period[:-1]) for period in value.split(",")}
@@ -54,7 +54,7 @@ def time_of(name: str) -> datetime | None:
 
 
 def file_or_folder(value: str) -> Path:
-    """Return a path. Refuse a missing folder that ends in a slash: Path drops the slash, so a file would be created."""
+    """Return a path. Refuse a missing folder that ends in a slash: without the slash, it would become a file."""
     path = given_path(value)
     if value.endswith("/") and not path.is_dir():
         raise click.BadParameter("must be an existing folder, because it ends in /")
@@ -66,8 +66,8 @@ def file_or_folder(value: str) -> Path:
 @click.option(
     "--keep",
     metavar="7d,4w,12m",
-    type=numbers,
-    help="Remove old backups from DIR, except the last one of each of this many days, weeks, months or years.",
+    type=periods,
+    help="Remove old backups from DIR. Keep the last one of each of this many recent days, weeks, months or years.",
 )
 @click.option("--quiet", is_flag=True, help="Print nothing unless the backup fails.")
 @click.option("--touch", type=click.Path(dir_okay=False, path_type=Path), help="Touch this file after a success.")
@@ -92,7 +92,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
     old: set[str] = set()
     if keep:
         names = [entry.name for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
-        old = superfluous(names, keep) - {file.name}  # If the clock used to be ahead, other backups have later names.
+        old = superfluous(names, keep) - {file.name}  # If the clock was ahead once, other backups have later names.
     for name in old:
         (path / name).unlink()
     if is_folder and not quiet:
@@ -105,7 +105,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
 
 
 def remove_unfinished(file: Path) -> None:
-    """Remove the unfinished files that interrupted backups left in the folder of a new backup."""
+    """Remove the unfinished files that interrupted backups have left in the folder."""
     for part in file.parent.glob("*.part"):
         name = part.name.removesuffix(".part").rpartition(".")[0]
         is_backup = name == file.name or time_of(name)
@@ -114,7 +114,7 @@ def remove_unfinished(file: Path) -> None:
 
 
 def record(engine: Engine) -> None:
-    """Record the time of a backup for the metrics. If this fails, only print a message, because the backup is valid."""
+    """Record the time of a backup for the metrics. If this fails, only print a message: the backup is valid."""
     try:
         engine.open(create=False)
         with closing(engine):
@@ -133,7 +133,7 @@ def call(url: str) -> None:
     try:
         urlopen(url, timeout=PING_SECONDS).close()
     except (HTTPException, OSError) as error:
-        raise OSError(f"the backup was written, but {url} does not answer: {error}") from error
+        raise OSError(f"the backup was written, but {url} does not respond: {error}") from error
 
 
 @click.command("copy")

@@ -25,8 +25,8 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import BadKeyName, Unavailable
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
-# Commands that are imported only when they are called, because the others start faster without the Markdown and HTML
-# parsers
+# Commands that are imported only when they are called. Without the Markdown and HTML parsers, the other commands start
+# faster.
 LAZY = {
     "backup": "blogapi.cli.backup:backup",
     "copy": "blogapi.cli.backup:copy_database",
@@ -41,23 +41,23 @@ LAZY = {
     "undo": "blogapi.cli.undo:undo_posts",
 }
 FORMER_NAMES = {"settings": "login"}  # earlier names of commands
-# This imports blogapi before gunicorn puts the current folder first in sys.path. Otherwise, a folder there called
-# blogapi would hide the package.
+# Imports blogapi before gunicorn puts the current folder first in sys.path. Otherwise, a folder called blogapi in the
+# current folder would hide the package.
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
 SECRET_NAME = re.compile(r"BLOGAPI_KEY|PG\w*PASSWORD")
 SECRET = re.compile(r"(?<=//)([^:/?]*:).*(?=@)|(password=)[^&]*", re.IGNORECASE | re.DOTALL)  # a password in a URL
 GENERATED_SECRET = re.compile(rf"{api_keys.KEY_PATTERN}|whsec_[\w+/=-]+")  # an API key, or the secret of a webhook
 EXIT_STATUSES = "Exit status: 0 for success, 1 for a failure, 2 for wrong usage, unless the command says otherwise."
 FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
-STATIC_HELP = "Folder of images whose addresses begin with a slash."
+STATIC_HELP = "Folder with the images whose URLs begin with a slash."
 STATIC_OPTION = click.option("--static", metavar="DIR", type=FOLDER_PATH, help=STATIC_HELP)
-ITEMS_A_LINE = 1000  # without a terminal, a line of progress is printed whenever this many more items are done
+ITEMS_A_LINE = 1000  # without a terminal, print one line of progress per this many items
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
 
     {key}
 
-Once the server runs, this creates a post:
+Once the server is running, this command creates a post:
 
     curl {url}/v1/posts -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \
 -d '{{"title": "Hello", "content": "My first post.", "status": "published"}}'
@@ -99,7 +99,7 @@ def command_line(config: str | None) -> None:
 
 
 def main() -> None:
-    """Run the command line. After a failure, print one line, from which secrets are removed, and exit with status 1."""
+    """Run the command line. After a failure, print one line without secrets, and exit with status 1."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # Standard output is None if it is closed.
         sys.stdout.reconfigure(errors="replace")  # A title can contain characters that the locale cannot encode.
     try:
@@ -137,7 +137,7 @@ def show(text: str) -> None:
 
 
 def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
-    """Yield the results while showing progress and the text of `also`: on a terminal as a bar, or else as lines."""
+    """Yield the results, and show the progress and the text of `also`: on a terminal as a bar, or else as lines."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar
@@ -149,7 +149,7 @@ def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] =
 
 
 def given_path(value: str) -> Path:
-    """Return a path. Refuse "", the value of an unset shell variable, which Path would turn into the current folder."""
+    """Return a path. Refuse "", the value of an unset shell variable: Path would turn it into the current folder."""
     if not value:
         raise click.BadParameter("must not be empty")
     return Path(value)
@@ -183,7 +183,7 @@ def serve(host: str | None, port: str | None, existing: bool, log_level: str | N
     url, program = config.base_url, "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])
     click.echo(f"The owner's page is {url}/settings: {program} login prints a link that opens it.", err=True)
     if is_loopback(url):
-        click.echo(f"Addresses of images begin with {url}: set BLOGAPI_URL before others see them.", err=True)
+        click.echo(f"Image URLs begin with {url}: set BLOGAPI_URL before others see the images.", err=True)
     # Replace this process, because it has imported modules that gevent must patch first.
     os.execv(sys.executable, [sys.executable, "-P", "-c", GUNICORN, "--config", SETTINGS])
 
@@ -266,10 +266,10 @@ def revoke_key(name: str) -> None:
 
 
 def _show_and_store(name: str, check: Callable, write: Callable) -> None:
-    """Show a new key before storing it, so that a key that was never shown cannot be used.
+    """Show a new key before storing it, so that every stored key has been shown.
 
-    The key is shown before the transaction begins, because a paused terminal (Ctrl-S) would otherwise keep the
-    transaction open.
+    The key is shown before the transaction begins. Otherwise, a paused terminal (Ctrl-S) would keep the transaction
+    open.
     """
     with opened() as database:
         check(database, name)

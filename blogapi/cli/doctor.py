@@ -49,7 +49,7 @@ def doctor() -> None:
 
 
 def _has_file(config: Config) -> bool:
-    """Return whether the database is an existing file, or a file in a folder that this user cannot enter."""
+    """Return whether the database is an existing file, or may be one in a folder that this user cannot enter."""
     if not isinstance(config.database, Path):
         return False
     folder = config.database.absolute().parent
@@ -151,8 +151,8 @@ def _images(config: Config) -> str:
 def _url(config: Config) -> str:
     url = url_of_server(config)
     try:
-        with urlopen(f"{url}/healthz", timeout=5) as answer:
-            if not answer.read(100).startswith(b'{"status":"ok"'):
+        with urlopen(f"{url}/healthz", timeout=5) as response:
+            if not response.read(100).startswith(b'{"status":"ok"'):
                 raise ValueError(f"{url}/healthz: the response is another program's; set PORT or BLOGAPI_URL")
             return url
     except HTTPError as error:

@@ -44,8 +44,8 @@ def given_url(value: str) -> str:
 def list_images(unused: bool, deletes: bool, old: str | None) -> None:
     """List the images: id, size in bytes, time of the upload, name.
 
-    With --rebase, instead change the URLs of images in all posts to begin with the current BLOGAPI_URL. A single
-    undo reverts this.
+    With --rebase, instead make the URLs of images in all posts begin with the current BLOGAPI_URL. A single undo
+    reverts this.
     """
     if deletes and not unused:
         raise click.UsageError("--delete needs --unused")
@@ -61,13 +61,13 @@ def list_images(unused: bool, deletes: bool, old: str | None) -> None:
                 continue
             click.echo(shown(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}"))
             since = database.now
-            if deletes and not images.uses_of(database, image.id):  # In the meantime, a post may have begun to use it.
+            if deletes and not images.uses_of(database, image.id):  # A post may have begun to use it in the meantime.
                 with suppress(Rejected):
                     images.delete_upload(write, write(images.delete, image.id, since))
 
 
 def rebase_images(database: Database, old: str) -> int:
-    """Change the service's URL in the URLs of images; print the affected posts, and return the exit status.
+    """Change the service's URL in image URLs. Print the affected posts, and return the exit status.
 
     Webhooks receive no events for these changes. Posts in the trash and in the history are not changed.
     """

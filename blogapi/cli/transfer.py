@@ -37,7 +37,7 @@ def pattern(value: str) -> str:
     """Check a permalink pattern, and return it."""
     if value and not is_pattern(value):
         placeholders = ", ".join(f":{name}" for name in sorted(PLACEHOLDERS))
-        raise click.BadParameter(f"must be one of {', '.join(STYLES)}, or have some of {placeholders}")
+        raise click.BadParameter(f"must be one of {', '.join(STYLES)}, or contain some of {placeholders}")
     return value
 
 
@@ -48,7 +48,7 @@ def names(value: str) -> set[str]:
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=given_path, metavar="PATH...")
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
-@click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
+@click.option("--events", is_flag=True, help="Send webhook events for created, updated and published posts.")
 @click.option("--publish", is_flag=True, help="Publish dated files of unknown programs unless something hides them.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
 @click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative image URLs absolute.")
@@ -56,7 +56,9 @@ def names(value: str) -> set[str]:
 @click.option("--fetch-images", is_flag=True, help="Also fetch and store images from other hosts.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their URLs unchanged.")
 @click.option("--drop", metavar="NAME,...", default="", type=names, help="Names in front matter to keep out of params.")
-@click.option("--date-from", metavar="NAME", default="", help="Front matter name to use as the date of undated files.")
+@click.option(
+    "--date-from", metavar="NAME", default="", help="Name in front matter from which to read the date of undated files."
+)
 @click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="The URL pattern of the old site.")
 @click.option(
     "--redirects",

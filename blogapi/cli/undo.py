@@ -67,7 +67,7 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
 
 
 def print_undone(results: Iterable[undo.Undone], would_be: str) -> int:
-    """Print the result for each post, and the counts; return how many posts were left alone."""
+    """Print the result for each post, and the counts. Return how many posts were left alone."""
     counts = Counter(dict.fromkeys(ACTIONS, 0))
     try:
         for undone in results:

@@ -32,8 +32,8 @@ MONTH_NAMED = re.compile(
 YEAR_LAST = re.compile(
     rf"(?:[a-z]{{3}},?[ ]+)?(?P<name>[a-z]{{3}})[ ]+(?P<day>\d\d?)[ ]+{TIME}{ZONE}[ ]+(?P<year>\d{{4}})", IN_ANY_CASE
 )
-# Numbers only: 20.11.2026, 20/11/2026 and 11/20/2026. Without dots, a date is ambiguous unless one number is above 12
-# or both are equal.
+# Numbers only: 20.11.2026, 20/11/2026 and 11/20/2026. A date without dots is ambiguous unless one of the numbers is
+# above 12, or both are equal.
 NUMBERS_ONLY = re.compile(
     r"(?P<first>\d\d?)(?P<separator>[-/.])(?P<other>\d\d?)(?P=separator)(?P<year>\d{4})"
     rf"(?:,?[ ]+{TIME}{ZONE})?",
@@ -72,8 +72,8 @@ def rfc3339_or_empty(text: str, zone: tzinfo = UTC) -> str:
 def datetime_of(text: str, zone: tzinfo = UTC) -> datetime:
     """Parse a date or time with its offset, like `rfc3339_of`. Raises ValueError if `text` is neither.
 
-    The result's year in UTC is from 1 to 9999. When the zone's clocks go back, a repeated time means the first of the
-    two. When they go forward, a skipped time has the offset from before the change (RFC 5545, 3.3.5).
+    In UTC, the year of the result is from 1 to 9999. If the clocks of the zone go back, a repeated time means the first
+    of the two. If they go forward, a skipped time has the offset from before the change (RFC 5545, 3.3.5).
     """
     text = text.strip()
     text = CHINESE.sub(r"\1-\2-\3", text) if len(text) <= MAX_CHARACTERS else ""

@@ -13,14 +13,14 @@ from blogapi.markdown.programs import IMPORTED, NAMES_OF_FIELDS, OURS, Program
 
 TRUTH_VALUES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 TRUTH_NUMBERS = {"1": "true", "0": "false"}
-# Words that other programs and blogapi use for a status, and the status that each means in blogapi
+# word for a status, in other programs and in blogapi -> status in blogapi
 STATUS_WORDS = {
     **dict.fromkeys(("publish", "live", "public", "featured"), "published"),
     **{"future": "scheduled", "pending": "draft", "private": "draft", "trash": "trash"},
     **{status: status for status in STATUSES},
 }
-ADDRESS_NAMES = ("url", "src", "image", "path")  # keys for an image's URL if the image is a mapping
-TAG_NAMES = ("name", "title", "label", "slug")  # keys for a tag's name if the tag is a mapping
+URL_KEYS = ("url", "src", "image", "path")  # keys for an image's URL if the image is a mapping
+TAG_KEYS = ("name", "title", "label", "slug")  # keys for a tag's name if the tag is a mapping
 LINKED_TAG = re.compile(r"#(?=\D)(.+)|\[\[(.+)\]\]")
 IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")  # Bear writes a list as a string in brackets.
 EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # Unix time in seconds or milliseconds
@@ -66,7 +66,7 @@ def _as_time(value: Any) -> Any:
 def read_fields(
     values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], program: Program | None, zone: tzinfo
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the fields in front matter, and for every field the name that the file uses for it.
+    """Return the fields in front matter, and the name that the file uses for each of them.
 
     Values that do not fit a field are added to `others`. In a request, contradictory values are an error.
     """
@@ -87,7 +87,7 @@ def read_fields(
             fields[field] = fields.get(field, []) + value
         elif fields.setdefault(field, value) != value:
             if not program:  # a request
-                raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
+                raise MarkdownError(f"`{name}` and `{source}` have different values", lines[name])
             if field == "status" and value == "draft" and fields[field] == "published":
                 fields[field], sources[field], name = value, name, source
             if field != "status" or name == "status":
@@ -119,7 +119,7 @@ def _simplified(name: str, field: str, value: Any) -> Any:
         return ""
     if field == "cover_image" and isinstance(value, list):
         value = next(iter(value), "")
-    if field == "cover_image" and isinstance(value, dict) and not value.keys() & set(ADDRESS_NAMES):
+    if field == "cover_image" and isinstance(value, dict) and not value.keys() & set(URL_KEYS):
         return ""
     if field == "tags" and isinstance(value, str) and IN_BRACKETS.fullmatch(value):
         return value[1:-1].replace('"', "")
@@ -132,7 +132,7 @@ def _tags_in(value: Any) -> list[Any]:
     """Return the tags in one element of a list: a tag, a mapping that contains a tag's name, or a list of both."""
     if isinstance(value, list):
         return [part for element in value for part in _tags_in(element)]
-    return [next((value[name] for name in TAG_NAMES if name in value), value)] if isinstance(value, dict) else [value]
+    return [next((value[name] for name in TAG_KEYS if name in value), value)] if isinstance(value, dict) else [value]
 
 
 def _divided(tags: list[str], value: Any, program: Program) -> list[str]:
@@ -150,7 +150,7 @@ def _divided(tags: list[str], value: Any, program: Program) -> list[str]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be a single text")
+        raise ValueError("must be text")
     return str(value)
 
 
@@ -161,13 +161,13 @@ def _time(value: Any, zone: tzinfo = UTC) -> str:
 def _tags(value: Any) -> list[str]:
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("must be a list of texts, or one text with commas")
+        raise ValueError("must be a list, or text with commas between the tags")
     return [name.strip() if isinstance(value, str) else str(name) for name in names if name.strip()]
 
 
-def _address(value: Any) -> str:
+def _url(value: Any) -> str:
     if isinstance(value, dict):
-        value = next((value[name] for name in ADDRESS_NAMES if name in value), None)
+        value = next((value[name] for name in URL_KEYS if name in value), None)
         if value is None:
             raise ValueError("must be a URL, or have a `url` or `src`")
     return _text(value)
@@ -190,7 +190,7 @@ def _status(if_true: str, if_false: str, value: Any) -> str:
 
 CONVERTERS: dict[Kind, Callable[..., Any]] = {
     **dict.fromkeys(("line", "text", "slug", "status"), _text),
-    **{"tags": _tags, "slugs": _tags, "time": _time, "url": _address, "params": _params},
+    **{"tags": _tags, "slugs": _tags, "time": _time, "url": _url, "params": _params},
 }
 FLAG_CONVERTERS = {"draft": partial(_status, "draft", "published"), "published": partial(_status, "published", "draft")}
 # Maps each name to its field and to the function that converts the value. A field's own name precedes its other names.

@@ -38,16 +38,16 @@ class MarkdownFile(NamedTuple):
     fields: dict[str, Any]  # the post's fields as in JSON, including `content`; times are in RFC 3339
     created_at: str | None = None  # in RFC 3339
     number: int = 0  # the post's `id` in the service that exported it, or 0
-    others: Mapping[str, Any] = {}  # values that belong to no field, before conversion; `params` also contains them
+    others: Mapping[str, Any] = {}  # values that belong to no field, before conversion; they are also in `params`
     values: Mapping[str, Any] = {}  # all values in the front matter, before conversion
     sources: Mapping[str, str] = {}  # the name that the file uses for each field
     lines: Mapping[str, int] = {}  # name -> line number
     content_line: int = 0  # the line where the content begins; 0 if the post is from an export
     program: Program = ANY  # the program that wrote the file
-    is_exported: bool = False  # whether the file contains EXPORTED_NAMES; its path then adds nothing to the post
+    is_exported: bool = False  # whether the file contains EXPORTED_NAMES; if so, its path adds nothing to the post
 
     def line_of(self, field: str) -> int | None:
-        """Return the line number of a field or, for `content`, of its first control character, if known."""
+        """Return the line number of a field, if known. For `content`, return that of its first control character."""
         field, _, place = field.partition(".")
         field = max(filter(place.startswith, self.others), key=len, default=field) if place else field.partition("[")[0]
         if field != "content" or not self.content_line:
@@ -110,7 +110,7 @@ def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
     if others and not options.keeps_others:
         name = next(iter(others))
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
-        ways_out = "put it into `params`, or add ?unknown=params to the address"
+        ways_out = "put it into `params`, or add ?unknown=params to the URL"
         raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; known: {names}", lines[name])
     fields, sources = read_fields(values, lines, others, program, zone)
     if options.keeps_others and (params := typed(others) | fields.get("params", {})):
@@ -124,14 +124,14 @@ def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
 
 
 def _without_added(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a flat file without those that `render` added: names after `created_at` are the author's."""
+    """Return a flat file's values without those that `render` added. Names after `created_at` are the author's."""
     names = [*values]
     added = {LASTMOD, PERMALINK}.intersection(names[: names.index("created_at")])
     return {name: value for name, value in values.items() if name not in added}
 
 
 def _is_read(name: str, post: Mapping[str, Any]) -> bool:
-    """Return whether a param, moved to the top level, would be read as a field or make the post a draft."""
+    """Return whether a param would be read as a field, or make the post a draft, if it moved to the top level."""
     is_hiding = post["status"] in ("published", "scheduled") and hides(name, post["params"][name])
     return is_hiding or name.lower() in BY_LOWER_CASE
 
@@ -139,8 +139,8 @@ def _is_read(name: str, post: Mapping[str, Any]) -> bool:
 def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
     """Return a post as a Markdown file that `parse` reads back as the same post.
 
-    With `flat`, other programs can read the file too: the status and the date have the names that such programs use,
-    and `params` move to the top level. A param is not moved if its name would mean something else there.
+    With `flat`, other programs can also read the file. The status and the date have the names that such programs use,
+    and `params` move to the top level. A param does not move if its name would mean something else there.
     """
     values = {name: post[name] for name in WRITTEN if post.get(name)}
     params = values.get("params", {})
@@ -172,7 +172,7 @@ def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, An
 
 
 def block(values: Mapping[str, Any], indent: str = "") -> str:
-    """Write values as block YAML that YAML 1.1 and YAML 1.2 parsers read the same way."""
+    """Write values as block YAML that parsers of YAML 1.1 and of YAML 1.2 read the same way."""
     return "".join(_entry(f"{indent}{_written(name)}:", value, indent) for name, value in values.items())
 
 

@@ -1,4 +1,4 @@
-"""Read front matter in YAML or TOML. Scalars are kept as text, as spelled in the file, until `typed` converts them."""
+"""Read front matter in YAML or TOML. Scalars stay text, as spelled in the file, until `typed` converts them."""
 
 import re
 import tomllib
@@ -26,8 +26,8 @@ CLOSING = {
 # Characters that YAML 1.2 forbids (5.1), except surrogates, which decoding has already rejected
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
-# Maps a phrase in a parser's message to the message to show instead. libyaml and PyYAML both use these phrases, but
-# word the rest of their messages differently.
+# phrase in a parser's message -> message to show instead. libyaml and PyYAML share these phrases, but not the rest of
+# their messages.
 PARSER_HINTS = {
     "mapping values are not allowed": "mapping values are not allowed here: put the text in quotes",
     "cannot start any token": "a character cannot start any token: put the text in quotes, and spaces instead of tabs",
@@ -99,8 +99,8 @@ def typed(value: Any) -> Any:
 def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, int]:
     """Return a Markdown file's delimiter, front matter, content, and the line number where the content begins.
 
-    With `skip_blank`, the file may begin with blank lines. The returned front matter then begins with the same number
-    of empty lines, which keeps line numbers right.
+    With `skip_blank`, the file may begin with blank lines. The returned front matter then begins with as many empty
+    lines, so that line numbers stay correct.
     """
     if b"\0" in data[:4]:
         raise MarkdownError(f"{NOT_UTF_8}: this seems to be UTF-16", 1)
@@ -203,7 +203,7 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     except OutOfBounds as error:
         raise MarkdownError(f"the front matter {error}", error.line + 1) from None
     except yaml.MarkedYAMLError as error:
-        # Report an unclosed quotation at its beginning, not at the end of the file.
+        # Report an unclosed quotation where it begins, not at the end of the file.
         is_quotation = (error.context or "").startswith("while scanning")
         mark = (is_quotation and error.context_mark) or error.problem_mark
         raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", reader.line(mark)) from None

@@ -9,7 +9,7 @@ from blogapi.markdown.dates import rfc3339_or_empty
 from blogapi.markdown.front_matter import MAX_DEPTH, MAX_FRONT_MATTER_BYTES, MAX_VALUES, MarkdownError, Plain
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
-# a program's `header_form` -> pattern. The group `title` is text above the headers that is kept in the content.
+# a program's `header_form` -> pattern. The group `title` is text above the headers, which stays in the content.
 HEADER_FORMS = {
     "..": re.compile(rf"(?:<!--\s*\n)?(?P<headers>(?:\.\. {HEADER_NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
     "::": re.compile(rf"(?P<headers>(?:(?:- |  )?{HEADER_NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
@@ -44,8 +44,8 @@ NOT_READ = {
     r"#\+[A-Za-z_]+: |% .+\n%|\[\[!meta ": OTHER_HEADERS,
     r"(?:---|\+\+\+)[ \t]*\r": "line breaks must be LF or CRLF, not CR",
 }
-# Two lines that look like headers, or one line with the word for "title" in another language. Any other single line
-# may be ordinary text.
+# Two lines that look like headers, or one line with another language's word for "title". Any other single line may be
+# ordinary text.
 LIKE_HEADERS = re.compile(
     r"(?:(?i:titel|titre|título|titolo|tytuł|başlık|название|заголовок|標題|标题|題名|タイトル|제목) ?[:：].*\n"
     r"|(?:[^\W\d][\w-]{0,30}(?: [\w-]{1,30})?:[ \t]+\S[^\n]*\n){2,})[ \t]*(?:\n|\Z)"
@@ -85,7 +85,7 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
 
 
 def _is_known(headers: str, form: str) -> bool:
-    """Return whether enough names are known to rule out an ordinary paragraph that only begins like a header."""
+    """Return whether enough names are known to rule out an ordinary paragraph that happens to begin like a header."""
     names = {match[1].lower() for match in map(HEADER_LINE.match, headers.splitlines()) if match}
     is_dated = names == {"date"} and bool(rfc3339_or_empty(headers.partition(":")[2]))  # Blot
     return "title" in names or form == "::" or is_dated or len(names & COMMON) > (form in ":#")
@@ -99,7 +99,7 @@ def _plain(headers: str, form: str) -> str:
 
 
 def _after(content: str, text: str, end: int) -> tuple[str, int]:
-    """Return the content after the headers, and the line number where the content begins.
+    """Return the content after the headers, and the number of its first line.
 
     The headers end at position `end` in `text`, which is the beginning of `content` with LF in place of CRLF.
     """

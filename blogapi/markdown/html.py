@@ -1,4 +1,4 @@
-"""Convert HTML to equivalent Markdown. HTML from a clipboard or a request is sanitized first; imported HTML is not."""
+"""Convert HTML to equivalent Markdown. Sanitize HTML from a clipboard or a request first, but not imported HTML."""
 
 import re
 from html import escape, unescape
@@ -17,7 +17,7 @@ UNESCAPED = re.compile(
 LANGUAGE_CLASS = re.compile(
     r"\b(?:language|lang|brush|highlight-source)[-:]\s*([\w+#.-]+)|\"language\":\s*\"([\w+#.-]+)\""
 )
-# Languages that a code block can have as its only class
+# Languages that may be the only class of a code block
 LANGUAGES = re.compile(
     "bash|c|cpp|css|diff|go|html|ini|java|javascript|js|json|kotlin|lua|make|perl|php|python|ruby|rust|scss|sh|shell|sql"
     "|swift|toml|ts|typescript|xml|yaml"
@@ -27,11 +27,11 @@ KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
 # Ghost's raw HTML cards
 HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)
 MAX_HTML = 4_000_000  # characters
-MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # limits on HTML in a request, whose conversion takes up to 0.3 s
+MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # limits on HTML in a request; converting that much takes 0.3 s
 MAX_ELEMENTS = 4_000_000  # at this limit, parsing takes five seconds and a few hundred MB
-MAX_GROWTH = 4  # the Markdown can be this many times as long as the HTML, plus 100 characters for a small table
-# Tags that an HTML5 parser reopens in every paragraph until they are closed, up to three with the same name and
-# attributes. A tag with attributes outside this pattern is assumed to differ from all others.
+MAX_GROWTH = 4  # limit on the length of the Markdown: this many times the HTML's, plus 100 characters for small tables
+# Tags that an HTML5 parser reopens in every paragraph until they are closed: up to three with the same name and
+# attributes. A tag with attributes that do not match this pattern is assumed to differ from all others.
 REOPENED = re.compile(
     r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])"
     r"(?:(?:\s+[\w:-]+(?:=(?:\"[^\"<>]*\"|'[^'<>]*'|[\w#.:;/%-]+))?)*\s*/?(?P<simple>>))?",
@@ -39,7 +39,7 @@ REOPENED = re.compile(
 )
 # Characters that a URL in Markdown must not contain
 ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in "\t\n\r ()<>"})
-NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
+NOT_IN_URL = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 # Elements that are kept as HTML: always, if they have an attribute, or if they contain certain elements
 KEPT_TAGS = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
@@ -50,13 +50,13 @@ KEPT_WITH_CONTENT = {
 }
 # Elements that get an anchor if a link points to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
-RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # replaced by an element with the same meaning
+RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # element -> replacement with the same meaning
 LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
-# Matches text after brackets if it would make them a link: `(`, `[` or `:`, or, after `[^1]:`, a `javascript:` URL,
-# which is a link in Markdown without footnotes
+# Matches text that would turn the brackets before it into a link: `(`, `[` or `:` or, after `[^1]:`, a `javascript:`
+# URL, which is a link in Markdown without footnotes
 FOLLOWING = r"(?=(?P<mark>[(\[:])?)(?=(?P<scheme>\s*(?:javascript|vbscript|data):)?)"
 
-# Tags that WordPress does not put into a paragraph, and that end the paragraph before them
+# Tags that end a paragraph, and that WordPress does not put into a paragraph
 BLOCK_TAG = re.compile(
     r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
     r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>|<!--(?:more|nextpage)\b[^<>]*-->",
@@ -163,14 +163,14 @@ def image_of(label: str, url: str) -> str:
 
 
 def text_of(html: str) -> str:
-    """Return the text of short HTML, such as a title, without references to nonexistent characters."""
+    """Return the text of a short piece of HTML, such as a title, without references to nonexistent characters."""
     return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
 
 
 class Preparation:
-    """Changes elements of an HTML tree that turbohtml would drop, or would not convert as we need them.
+    """Changes the elements of an HTML tree that turbohtml would drop, or would convert in a way that we do not want.
 
-    A random placeholder stands for any text that must not be escaped, until turbohtml has converted the tree.
+    Until turbohtml has converted the tree, a random placeholder stands for each text that must not be escaped.
     """
 
     def __init__(self) -> None:
@@ -179,16 +179,16 @@ class Preparation:
         self.targets: set[str] = set()  # ids that links in the tree point to
 
     def markdown(self, tree: Element, length: int) -> str:
-        """Convert a tree to Markdown. Raises MarkdownError if it is too long for the `length` of its HTML."""
+        """Convert a tree to Markdown. Raises MarkdownError if the result is too long for HTML of this `length`."""
         self.targets = {(link.attr("href") or "")[1:] for link in tree.select("a[href^='#']")} - {""}
         self._prepare(tree)
         text = re.sub(rf"(?i){self.name}(\d+)x{FOLLOWING}", self._kept, tree.to_markdown(STYLE))
         if len(text) > MAX_GROWTH * length + 100:
-            raise MarkdownError(f"it must not become {MAX_GROWTH} times as long as its HTML")
+            raise MarkdownError(f"its Markdown must be at most {MAX_GROWTH} times as long as its HTML")
         return f"{text}\n" if text else ""
 
     def _kept(self, name: re.Match[str]) -> str:
-        """Return the text for a placeholder, with its brackets escaped if the text after it would make them a link."""
+        """Return the text for a placeholder. Escape its brackets if the text after it would make them a link."""
         text = self.texts[int(name[1])]
         is_link = (name["mark"] and text.endswith("]")) or (name["scheme"] and text.endswith("]:"))
         return re.sub(r"[\[\]]", r"\\\g<0>", text) if is_link else text
@@ -258,7 +258,7 @@ class Preparation:
 
 
 def _one_block(html: str) -> str:
-    """Put HTML on one line, so that it is one Markdown block, and escape anything that looks like a Markdown link."""
+    """Put HTML on one line, which makes it one Markdown block. Escape anything that looks like a Markdown link."""
     html = html.strip().replace("](", "]&#40;")
     return html.replace("\n", "&#10;").replace("\r", "&#13;") if "<pre" in html else LINE_BREAKS.sub(" ", html)
 
@@ -270,7 +270,7 @@ def _stays_html(element: Element) -> bool:
 
 
 def _link_parts(link: Element) -> None:
-    """Replace a link around several blocks with a link inside every block: a Markdown link cannot span blocks."""
+    """Replace a link around several blocks with a link in each block, because a Markdown link cannot span blocks."""
     for part in list(link.children):
         inner = Element("a", {"href": link.attr("href") or ""}, [])
         if isinstance(part, Element):

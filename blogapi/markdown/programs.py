@@ -57,7 +57,7 @@ class Program:
     header_form: str = ""  # the form of its headers, a key of HEADER_FORMS
     field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # more names for fields, best first
     flattened: tuple[str, ...] = ()  # mappings whose fields are read as if they were at the top level
-    creation_dates: tuple[str, ...] = ("created",)  # names of dates that alone do not make a post public
+    creation_dates: tuple[str, ...] = ("created",)  # names of dates that do not make a post public by themselves
     date_keywords: re.Pattern[str] = NO_MATCH  # words that a file may contain in place of a date
     tag_separator: str = ","  # in a string; " " splits only a string without commas, "" never splits
     has_linked_tags: bool = False  # whether `#tag` and `[[tag]]` are tags
@@ -72,7 +72,7 @@ class Program:
     post_data_files: tuple[str, ...] = ()  # files with values for one post; {} stands for the post's file name
     has_asset_folders: bool = False  # whether a folder named after a post contains its images
     hides_underscore_folders: bool = False  # whether unknown folders named "_…" hide their posts
-    publishes_by_date: bool = True  # whether a date alone makes a post public; if False, only in another program's site
+    publishes_by_date: bool = True  # whether a date alone makes a post public; if not, only in another program's site
     zone: str = ""  # default time zone for times without an offset
     languages: tuple[str, ...] = ()  # settings that list the languages in file names (x.fr.md)
     language_files: tuple[str, ...] = ()  # further files that list these languages
@@ -283,11 +283,11 @@ ANY = Program(
     language_files=_all("language_files"),
 )
 BY_HEADER_FORM = {program.header_form: program for program in PROGRAMS if program.header_form}
-STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # but a program's own styles take precedence
+STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # A program's own styles take precedence.
 
 
 def recognized_by(header_form: str, names: Iterable[str]) -> Program:
-    """Return the program with this `header_form`, or else one whose `own_names` all occur in `names`, or else ANY."""
+    """Return the program with this `header_form`, or else one with all its `own_names` in `names`, or else ANY."""
     lower = {name.lower() for name in names}
     has_names = (program for program in PROGRAMS if program.own_names and lower.issuperset(program.own_names))
     return BY_HEADER_FORM.get(header_form) or next(has_names, ANY)
@@ -295,5 +295,5 @@ def recognized_by(header_form: str, names: Iterable[str]) -> Program:
 
 @cache
 def with_date_name(program: Program, name: str) -> Program:
-    """Return a copy of the program that reads the date from this name in files without any other date."""
+    """Return a copy of the program that reads the date from this name if a file has no other date."""
     return replace(program, field_names={**program.field_names, "published_at": (name.lower(),)}, creation_dates=())

@@ -1,8 +1,8 @@
 """Decide whether a post from any program was public, and find passwords in its values.
 
-One list of names serves all programs. A post is hidden if any of these names, at any depth, has a value that is
-not known to mean public. A misunderstood name can therefore turn a public post into a draft, which the report lists,
-but it cannot make a hidden post public.
+One list of names serves all programs. A post is hidden if any of these names, at any depth, has a value that is not
+known to mean public. If a name is misunderstood, a public post can therefore become a draft, which the report lists,
+but a hidden post never becomes public.
 """
 
 import re
@@ -31,13 +31,13 @@ HIDING = re.compile(
     "|^((is)?(wip|removed|internal|sent|todo)|(ignored?|skip)(post|page)?|lock(ed)?|(requires?)?auth(entication|required)?)$"
     "|entwurf|brouillon|borrador|bozza|rascunho|szkic|черновик|下書き|草稿"
 )
-# Parts of names that hide only a part of the page, such as `hide_title` and `cover.hidden`
+# Parts of names that hide only a part of a page, such as `hide_title` and `cover.hidden`
 OF_A_PART = re.compile(
     "toc|title|cover|image|thumb|author|comment|sidebar|nav|footer|header|breadcrumb|date|time|shar|related|ads?$"
     "|summary|excerpt|tags?$|categor|licen[cs]e|copyright|reading|toolbar|banner|hero|avatar|social|pagination|subscribe$"
     "|newsletter$|menu|heading|caption|byline|description|reaction|hashnode|message|notes?$|button|logo|widget|search|meta"
 )
-# Prefixes that do not change what a name means: mappings such as `params`, and words such as `is`
+# Prefixes that do not change the meaning of a name: mappings such as `params`, and words such as `is`
 NEUTRAL = re.compile(
     "(params|extra|custom|metadata|meta|frontmatter|data|options|access|post|page|article|entry|content|document"
     "|publish(ing)?(?=st)|publication(?=st)|is|as|dg|do|to)(?=.)"
@@ -89,8 +89,8 @@ def _is_future(value: str, now: str) -> bool:
     return rfc3339_or_empty(value) > now or (looks_like_date(value) and not rfc3339_or_empty(value))
 
 
-# Tests of a value at the current time, each with a pattern for the names to which it applies (in lower-case letters and
-# digits only). A post is hidden if any test is true. `_hides` also applies to names that match HIDING.
+# Tests of a value at the current time. Each applies to the names that match its pattern (in lower-case letters and
+# digits only), and `_hides` also to those that match HIDING. A post is hidden if any test is true.
 NAMES: dict[Callable[[str, str], bool], str] = {
     _hides: PASSWORD.pattern,
     _limits: (
@@ -170,7 +170,7 @@ def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
 
 
 def _reasons(values: Mapping[str, Any], now: str, prefix: str = "") -> Iterator[str]:
-    """Yield reasons to hide a post, as `name: value`, or only the name if the value may be a password."""
+    """Yield reasons to hide a post as `name: value`, or as the name alone if the value may be a password."""
     for name, value in values.items():
         if len(name) > MAX_PARAM_NAME:  # too long to be kept in `params`
             continue

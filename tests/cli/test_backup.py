@@ -79,7 +79,7 @@ def test_an_address_that_does_not_answer_is_a_failure_of_its_own(run, storage, t
     address = f"http://127.0.0.1:{free_port()}/ping"
     status, _, (error,) = run("backup", tmp_path / "copy.db", "--ping", address)
     assert (status, (tmp_path / "copy.db").exists()) == (1, True)
-    assert error.startswith(f"the backup was written, but {address} does not answer: ")
+    assert error.startswith(f"the backup was written, but {address} does not respond: ")
 
 
 def test_a_backup_from_the_future_does_not_remove_the_new_one(run, storage, write):

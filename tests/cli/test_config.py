@@ -121,7 +121,7 @@ NO_FILES += ["Postgresql://u:SECRET@h/b", " postgresql://u:SECRET@h/b", "mysql:/
     ("BLOGAPI_LOG_FORMAT", [""], "must be text or json, not ''"),
     ("BLOGAPI_DATABASE", [""], "must not be empty"),
     ("BLOGAPI_DATABASE", NO_FILES, f"{NO_FILE}$"),
-    ("BLOGAPI_URL", [f"https://example.org{path}" for path in OF_THE_SERVICE.split()], "must be the address of the"),
+    ("BLOGAPI_URL", [f"https://example.org{path}" for path in OF_THE_SERVICE.split()], "must be the URL of the"),
     ("BLOGAPI_URL", NO_URLS, "must be http:// or https://, a host, and optionally a port and a path"),
     ("BLOGAPI_POST_URL", NO_PAGES, "must be an ASCII URL with {slug} or {id} in its path"),
     ("BLOGAPI_POST_URL", ["https://a.example/日記/{slug}"], ".*, with other characters as %C3%A4; not"),

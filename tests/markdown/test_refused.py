@@ -18,7 +18,7 @@ NO_DATE = "`date` must be a date such as 2026-11-20, or a time such as 2026-11-2
 NO_MAPPING = "mapping values are not allowed here: put the text in quotes"
 NO_TOKEN = "a character cannot start any token: put the text in quotes, and spaces instead of tabs"
 UNKNOWN = (
-    "is unknown: put it into `params`, or add ?unknown=params to the address; "
+    "is unknown: put it into `params`, or add ?unknown=params to the URL; "
     f"known: {', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
 )
 IN_REQUEST = ReadOptions(program=None, keeps_others=False)
@@ -59,19 +59,19 @@ YAML = [
     ("- title", "line 2: must be names with values, such as `title: Hello`"),
     ("--- a", "line 2: must be names with values, such as `title: Hello`"),
     ("title: A\n--- {slug: a}", "line 3: the front matter must be one document"),
-    ("title: [A]", "line 2: `title` must be a single text"),
-    ("slug: {a: b}", "line 2: `slug` must be a single text"),
-    ("tags: {a: b}", "line 2: `tags` must be a list of texts, or one text with commas"),
-    ("tags: [[a]]", "line 2: `tags` must be a list of texts, or one text with commas"),
+    ("title: [A]", "line 2: `title` must be text"),
+    ("slug: {a: b}", "line 2: `slug` must be text"),
+    ("tags: {a: b}", "line 2: `tags` must be a list, or text with commas between the tags"),
+    ("tags: [[a]]", "line 2: `tags` must be a list, or text with commas between the tags"),
     ("cover: {alt: A}", "line 2: `cover` must be a URL, or have a `url` or `src`"),
-    ("cover: [a]", "line 2: `cover` must be a single text"),
+    ("cover: [a]", "line 2: `cover` must be text"),
     ("draft: maybe", "line 2: `draft` must be true or false"),
     ("published: [true]", "line 2: `published` must be true or false"),
-    ("title: A\ndraft: true\nstatus: published", "line 3: `draft` and `status` say different things"),
-    ("status: draft\npublished: true", "line 3: `published` and `status` say different things"),
-    ("summary: A\ndescription: B", "line 2: `summary` and `description` say different things"),
-    ("date: 2026-11-20\npubDate: 2026-11-21", "line 2: `date` and `pubDate` say different things"),
-    ("cover: a\nimage: b", "line 2: `cover` and `image` say different things"),
+    ("title: A\ndraft: true\nstatus: published", "line 3: `draft` and `status` have different values"),
+    ("status: draft\npublished: true", "line 3: `published` and `status` have different values"),
+    ("summary: A\ndescription: B", "line 2: `summary` and `description` have different values"),
+    ("date: 2026-11-20\npubDate: 2026-11-21", "line 2: `date` and `pubDate` have different values"),
+    ("cover: a\nimage: b", "line 2: `cover` and `image` have different values"),
     ("date: tomorrow", f"line 2: {NO_DATE}"),
 ]
 PARTS = "the front matter must have names of at most 16 parts"

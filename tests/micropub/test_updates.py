@@ -58,7 +58,7 @@ def test_an_update_changes_what_it_names(client, post, body, expected):
     ({"replace": {"name": ["x" * 256]}}, "name: must have 1 to 255 characters"),
     ({"replace": {"category": ["x" * 65]}}, "category[0]: must have 1 to 64 characters"),
     ({"replace": {"published": ["2099-01-01"], "post-status": ["archived"]}}, f"published: {PLANNED}"),
-    ({"replace": {"content": [{"html": "<b>" * 500 + "a"}]}}, "content.html: it must not become 4 times as long"),
+    ({"replace": {"content": [{"html": "<b>" * 500 + "a"}]}}, "content.html: its Markdown must be at most 4 times"),
     ({"delete": ["name"]}, "name: cannot be deleted"),
     ({"delete": {"category": ["a"] * 101}}, "category: must have at most 100 values"),
     ({"add": {"name": ["x"]}}, "name: already has a value; replace it"),

@@ -176,7 +176,7 @@ NO_HTML = "without HTML: publish it in Ghost, or export it with HTML"
     ({"markdown": 5}, "`markdown` must be text"),
     ({"html": 5}, "`html` must be text"),
     ({"html": "a", "id": 9}, "`tags` must be text"),
-    ({"slug": "", "html": "<b>" * 500 + "a"}, "it must not become 4 times as long as its HTML"),
+    ({"slug": "", "html": "<b>" * 500 + "a"}, "its Markdown must be at most 4 times as long as its HTML"),
     ({"mobiledoc": "[]"}, "its fields are missing or invalid"),
     ({"mobiledoc": "{"}, "its fields are missing or invalid"),
     ({"created_at": {"a": 1}}, "its fields are missing or invalid"),

@@ -11,7 +11,7 @@ from blogapi.api.schemas import URL
 from blogapi.documents import MAX_CONTENT, MAX_TITLE, MAX_URL
 from blogapi.markdown.files import heading
 from blogapi.markdown.front_matter import MarkdownError
-from blogapi.markdown.html import NOT_IN_ADDRESS, image_of, safe_markdown_of
+from blogapi.markdown.html import NOT_IN_URL, image_of, safe_markdown_of
 from blogapi.posts.publication import FUTURE
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
@@ -149,7 +149,7 @@ def photos(properties: Properties, images: list[str]) -> list[str]:
     alts = [text(value, "mp-photo-alt") for value in properties.get("mp-photo-alt", [])]
     markdown = []
     for index, (url, alt) in enumerate(pairs):
-        url = url.strip().translate(NOT_IN_ADDRESS)
+        url = url.strip().translate(NOT_IN_URL)
         if not re.fullmatch(URL, url):
             raise ValidationError("must be absolute http or https URLs", "photo")
         label = " ".join((alt or "".join(alts[index : index + 1])).split())
