@@ -12,16 +12,8 @@ EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ET
 READABLE = {"Access-Control-Allow-Origin": PAGE, "Access-Control-Expose-Headers": EXPOSED}
 ASKS = {"Access-Control-Request-Method": "DELETE", "Access-Control-Request-Headers": "authorization"}
 PREFLIGHT = {"Origin": PAGE, **ASKS}
-FROM_ELSEWHERE = [
-    {},
-    {"Origin": ""},
-    {"Origin": "null"},
-    {"Origin": "*"},
-    {"Origin": "http://blog.example.org"},
-    {"Origin": "https://blog.example.org:8443"},
-    {"Origin": "https://blog.example.org.example.net"},
-    {"Origin": f"{PAGE},{OTHER}"},
-]
+OTHER_ORIGINS = ["", "null", "*", "http://blog.example.org", f"{PAGE}:8443", f"{PAGE}.example.net", f"{PAGE},{OTHER}"]
+FROM_ELSEWHERE = [{}, *({"Origin": origin} for origin in OTHER_ORIGINS)]
 
 
 def by_cors(headers):

@@ -113,15 +113,10 @@ def test_clients_that_disconnect_are_logged_once_and_do_not_disturb_the_shutdown
 
 def test_the_unit_uses_the_paths_from_the_documentation():
     unit = (CHECKOUT / "deploy/blogapi.service").read_text()
-    assert set(re.findall(r"/(?:opt|var/lib)/blogapi[\w./]*", unit)) == {
-        "/opt/blogapi",
-        "/opt/blogapi/.venv/bin/gunicorn",
-    }
-    for said in (
-        "/opt/blogapi/.venv/bin/blogapi'",
-        "echo 'BLOGAPI_DATABASE=/var/lib/blogapi/blog.db' > /etc/blogapi.env\n",
-        "system blogapi",
-    ):
+    paths = re.findall(r"/(?:opt|var/lib)/blogapi[\w./]*", unit)
+    assert {*paths} == {"/opt/blogapi", "/opt/blogapi/.venv/bin/gunicorn"}
+    setting = "echo 'BLOGAPI_DATABASE=/var/lib/blogapi/blog.db' > /etc/blogapi.env\n"
+    for said in ("/opt/blogapi/.venv/bin/blogapi'", setting, "system blogapi"):
         assert said in DEPLOYING
     assert "EnvironmentFile=/etc/blogapi.env\n" in unit
     assert "User=blogapi\n" in unit
