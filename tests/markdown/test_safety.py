@@ -51,17 +51,14 @@ HOSTILE = (
 )
 SAFE = (
     (
-        '<a href="https://a.example/b">a</a> <a href="/c">c</a> <a href="mailto:d@a.example">d</a>',
-        "[a](https://a.example/b) [c](/c) [d](mailto:d@a.example)",
+        '<a href="https://a">a</a> <a href="/c">c</a> <a href="mailto:d@e">d</a>',
+        "[a](https://a) [c](/c) [d](mailto:d@e)",
     ),
     ("<p>[^1]: https://a.example data: none</p>", "[^1]: https://a.example data: none"),
     ("<ul><li><input type=checkbox checked> a</li></ul>", "- [x] a"),
     ('<pre><code class="language-python">a</code></pre>', "```python\na\n```"),
     ('<p>a <img src="data:image/png;base64,AA" alt="a cat"></p>', "a a cat"),
-    (
-        "<video src=https://a.example/b.mp4 controls></video>",
-        '<video src="https://a.example/b.mp4" controls=""></video>',
-    ),
+    ("<video src=https://a/b.mp4 controls></video>", '<video src="https://a/b.mp4" controls=""></video>'),
     ("<!-- more --><iframe src=https://a.example>b</iframe>", "<!--more-->"),
 )
 

@@ -268,16 +268,14 @@ def test_a_post_is_found_by_its_old_addresses(own_app):
 
 def test_times_without_an_offset_are_in_the_zone_of_the_service(own_app):
     client = with_key(own_app(timezone=zone_named("Asia/Tokyo")))
-    for number, (published, expected) in enumerate(
-        [
-            ("2020-01-02T08:00", "2020-01-01T23:00:00Z"),
-            ("2020-01-02 08:00:00", "2020-01-01T23:00:00Z"),
-            ("2020-01-02", "2020-01-01T15:00:00Z"),
-            ("2020-01-02T08:00:00Z", "2020-01-02T08:00:00Z"),
-            ("2020-01-02T08:00:00-05:00", "2020-01-02T13:00:00Z"),
-        ],
-        start=1,
-    ):
+    times = {
+        "2020-01-02T08:00": "2020-01-01T23:00:00Z",
+        "2020-01-02 08:00:00": "2020-01-01T23:00:00Z",
+        "2020-01-02": "2020-01-01T15:00:00Z",
+        "2020-01-02T08:00:00Z": "2020-01-02T08:00:00Z",
+        "2020-01-02T08:00:00-05:00": "2020-01-02T13:00:00Z",
+    }
+    for number, (published, expected) in enumerate(times.items(), 1):
         client.post(PATH, json=entry(content=[f"B {number}"], published=[published]))
         assert client.get(f"/v1/posts/{number}").json["published_at"] == expected
     client.post(PATH, data={"h": "entry", "content": "B", "published": "2026-11-20T20:00"}, content_type=URLENCODED)

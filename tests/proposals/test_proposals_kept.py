@@ -12,6 +12,7 @@ from tests.conftest import message
 from tests.proposals.conftest import POST, apply, propose, titles
 
 BEFORE = "2026-11-20T12:00:01Z"
+CHANGED_BACK, WITHDRAWN = ("changed back", "A", ""), ("withdrawn", "A", "a proposal of drafts-only")
 
 
 def undone(database, key, dry_run=False):
@@ -29,26 +30,20 @@ def proposed(client, agent, post, clock):
 
 def test_undo_of_a_key_takes_back_what_was_applied_of_it(client, database, proposed):
     for dry_run in (True, False):
-        assert undone(database, "drafts-only", dry_run) == [
-            ("changed back", "A", ""),
-            ("withdrawn", "A", "a proposal of drafts-only"),
-        ]
+        assert undone(database, "drafts-only", dry_run) == [CHANGED_BACK, WITHDRAWN]
     assert client.get(POST).json["title"] == "A"
     assert titles(client) == []
     assert undone(database, "drafts-only") == []
 
 
 def test_undo_of_the_key_that_applied_and_of_all_keys_does_so_too(client, database, proposed):
-    assert undone(database, "tests", True) == [("changed back", "A", "")]
-    assert undone(database, None) == [("changed back", "A", ""), ("withdrawn", "A", "a proposal of drafts-only")]
+    assert undone(database, "tests", True) == [CHANGED_BACK]
+    assert undone(database, None) == [CHANGED_BACK, WITHDRAWN]
 
 
 def test_undo_leaves_a_post_that_another_key_changed_since(client, database, proposed):
     client.patch(POST, json={"excerpt": "x"})
-    assert undone(database, "drafts-only") == [
-        ("left", "A", "tests changed it since"),
-        ("withdrawn", "A", "a proposal of drafts-only"),
-    ]
+    assert undone(database, "drafts-only") == [("left", "A", "tests changed it since"), WITHDRAWN]
 
 
 @pytest.mark.usefixtures("proposed")
@@ -58,7 +53,7 @@ def test_the_same_proposal_can_be_applied_again_after_undo_which_skips_refused_o
     apply(client, propose(agent, title="B"))
     assert client.get(POST).json["title"] == "B"
     database.write(proposals.refuse, 1, int(propose(agent, title="D")["id"]))
-    assert undone(database, "drafts-only") == [("changed back", "A", "")]  # A refused proposal does not wait.
+    assert undone(database, "drafts-only") == [CHANGED_BACK]  # A refused proposal does not wait.
 
 
 def test_proposals_go_after_90_days_and_with_a_post_that_is_gone_for_good(client, agent, post, database, clock, count):
