@@ -215,23 +215,23 @@ class Before(fields.String):
         return parse_cursor(value, f"sort={sort}") if sort in TIMED_ORDERS else parse_id(value)
 
 
-def parse_moment(text: str) -> str:
+def parse_moment(text: str, fraction: timedelta = SECOND) -> str:
     """Return a time in UTC, given as a date (meaning midnight) or as a time in RFC 3339.
 
-    A fraction of a second is rounded up to the next whole second.
+    `fraction` replaces a fraction of a second. By default, a fraction is therefore rounded up to the next whole second.
     """
-    time = parse_second(text)
-    return later(time, SECOND) if FRACTION.search(text) else time
-
-
-def parse_second(text: str) -> str:
-    """Return the second in UTC that contains a moment, given in the same form as for `parse_moment`."""
     try:
-        return parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
+        time = parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
+        return later(time, fraction) if FRACTION.search(text) else time
     except (ValueError, OverflowError):
         raise ValidationError(
             "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z; a + is %2B"
         ) from None
+
+
+def parse_second(text: str) -> str:
+    """Return the second in UTC that contains a moment, given in the same form as for `parse_moment`."""
+    return parse_moment(text, fraction=timedelta())
 
 
 def has_words(text: str) -> None:

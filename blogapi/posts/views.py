@@ -102,7 +102,8 @@ def idempotency_key(request: Request) -> IdempotencyKey | None:
         return None
     if not KEY_NAME.fullmatch(name):
         raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
-    sent = request.body + request.environ.get("QUERY_STRING", "").encode("latin-1")
+    query = request.environ.get("QUERY_STRING", "").encode("latin-1")
+    sent = query + b"\0" + request.body if query else request.body
     return IdempotencyKey(digest_of(request.author.name), name, sha256(sent).digest())
 
 

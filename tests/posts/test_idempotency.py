@@ -44,10 +44,14 @@ def test_a_new_key_with_the_name_of_a_revoked_one_creates_a_post_of_its_own(clie
     assert once().json["id"] == "2"
 
 
-def test_another_body_is_refused(client, once):
-    once()
-    assert message(once(title="C")) == "Idempotency-Key: was used for another request within the last 24 hours"
-    assert listed(client) == ["1"]
+@cases("query", ["", "unknown=params"])
+def test_another_body_is_refused(client, query):
+    """Another body is refused even if it ends with the query of the first request."""
+    headers = {"Idempotency-Key": f"k{query}", "Content-Type": "text/markdown"}
+    first = client.post(f"/v1/posts?{query}", data="# A\n\nB", headers=headers)
+    other = client.post("/v1/posts", data=f"# A\n\n{'B' if query else 'C'}{query}", headers=headers)
+    assert message(other) == "Idempotency-Key: was used for another request within the last 24 hours"
+    assert listed(client)[0] == first.json["id"]
 
 
 def test_a_post_that_was_deleted_is_not_created_again(client, once):

@@ -115,6 +115,7 @@ def test_a_limit_may_be_any_number_and_a_parameter_empty(client, query, found, s
     ("sort=created_at&published_before=2021-01-01", "published_before: needs sort=published_at"),
     ("sort=published_at&published_after=", f"published_after: {TIME}"),
     ("sort=published_at&published_after=2021-02-30", f"published_after: {TIME}"),
+    ("sort=published_at&published_after=9999-12-31T23:59:59.5Z", f"published_after: {TIME}"),
     ("sort=published_at&published_before=2021", f"published_before: {TIME}"),
     ("sort=published_at&published_before=2021-01-01T00:00:00", f"published_before: {TIME}"),
     ("updated_after=2026-11-20&sort=published_at", "updated_after: needs sort=updated_at"),
