@@ -113,7 +113,7 @@ def in_order(post: dict[str, Any]) -> dict[str, Any]:
 
 
 def slug_in(document: bytes) -> str:
-    """Return the slug in a document, which is not parsed: no field before the slug can contain an unescaped quote."""
+    """Return the slug in a document without parsing it. No field before the slug can contain an unescaped quote."""
     return document.partition(b'"slug":"')[2].partition(b'"')[0].decode()
 
 

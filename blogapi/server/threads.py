@@ -256,7 +256,7 @@ class EventLoop(Loop):
         def outcome() -> tuple[Any, Exception | None]:
             try:
                 return function(), None
-            except Exception as error:  # returned, because gevent logs an exception raised in a thread as unexpected
+            except Exception as error:  # return the exception, because gevent would log it as unexpected
                 return None, error
 
         try:

@@ -61,7 +61,7 @@ LINE = (
     "the request line must be a method, a target (a space in it is %20) and HTTP/1.1; this port speaks plain HTTP",
 )
 
-# the header of a request, and the status and message of the answer
+# the header of a request, and the status and message of the response
 MALFORMED_HEADS = {
     "a length and a coding": ([REQUEST, HOST, "Content-Length: 30", "Transfer-Encoding: chunked"], LENGTH),
     "two lengths": ([REQUEST, HOST, "Content-Length: 30", "Content-Length: 30"], LENGTH),
@@ -115,7 +115,7 @@ INVALID = 400, "body: invalid chunk, or too many chunks"
 INCOMPLETE = 400, "body: incomplete"
 TOO_LARGE = 413, 'body: must be at most 4,194,304 bytes; in JSON, "\\u00e9" takes six of them, and "é" two'
 
-# the bytes after a header that says chunked, whether the stream ends, and the status and message of the answer
+# the bytes after a header that says chunked, whether the stream ends, and the status and message of the response
 BROKEN_CHUNKS = {
     "size that is none": (b"x\r\n", False, INVALID),
     "negative size": (b"-1\r\n", False, INVALID),
@@ -134,7 +134,7 @@ NO_PATH = 404, "no such path"
 SHORT_BODY = head_of(REQUEST, HOST, KEY, JSON, "Content-Length: 31") + BODY
 STRANGE_TARGETS = ["/v1/posts/" + "1" * 31, "/v1/posts/%00", "/%ff", "/v1/posts/../posts/1"]
 
-# the bytes to send, whether the stream ends, and the status and message of the answer
+# the bytes to send, whether the stream ends, and the status and message of the response
 BROKEN = {
     **{name: (head_of(*head), False, answer) for name, (head, answer) in MALFORMED_HEADS.items()},
     **{f"chunk: {name}": (CHUNKED + body, end, answer) for name, (body, end, answer) in BROKEN_CHUNKS.items()},

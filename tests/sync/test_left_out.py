@@ -1,4 +1,4 @@
-"""Push and pull: which files in a folder they do not treat as posts."""
+"""Push and pull: which files in a folder are not posts."""
 
 from unicodedata import normalize
 

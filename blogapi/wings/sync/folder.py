@@ -46,7 +46,7 @@ COPIED = re.compile(
     rf"| [(（][^()]*(?:{CONFLICT})[^()]*[)）])",
     re.IGNORECASE,
 )
-# Copies that iCloud and OneDrive make. They have the same title as the original or, without a title, begin like it.
+# Copies that iCloud and OneDrive make. They have the original's title or, without a title, begin with the same text.
 NUMBERED = re.compile(r"(.+?)(?: \d{1,2}|-(?:DESKTOP|LAPTOP)-[A-Z0-9]{7,8})")
 TITLE_LINE = re.compile(rb"^(?:title\b|# ).*", re.MULTILINE)
 BEGINNING = 60  # bytes

@@ -74,5 +74,5 @@ class FileReader:
             self.pieces.append(range(start, end))
 
     def add(self, content: bytes) -> None:
-        """Keep new bytes, which do not come from the file."""
+        """Keep bytes that are not from the file."""
         self.pieces.append(content)
