@@ -1,8 +1,8 @@
 """The history of posts: earlier versions and deleted posts, kept for a while.
 
 The table `post` stores when the current version was written, and by whom. `revision` stores earlier versions, each with
-the time and the author of the change that replaced it. The trash consists of the last
-versions of deleted posts. A site-wide tag change creates no versions; instead, `retagging` stores the old tags.
+the time and the author of the change that replaced it. The trash consists of the last versions of deleted posts. A
+site-wide tag change creates no versions; instead, `retagging` stores the old tags.
 """
 
 import json
