@@ -1,15 +1,15 @@
 """The client, whose service may be broken or hostile, limits what it waits for, reads and keeps."""
 
 import json
-import socket
-import threading
 import time
 from contextlib import contextmanager, suppress
+from itertools import count
 
 import pytest
 
 from blogapi.wings.sync import client
 from blogapi.wings.sync.client import MAX_ATTEMPTS, ApiResponse, Remote, RemoteError, date_of
+from tests.receiver import Receiver
 
 KEY = b'{"name": "a", "scope": "full"}'
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -26,35 +26,21 @@ def service(answer, repeated=b"", pause=0.0):
 
     `answer` can be a function of the number of the request.
     """
-    listener = socket.create_server(("127.0.0.1", 0))
-    counted = iter(range(10**9))
+    counted = count()
 
-    def serve(connection):
-        with connection, connection.makefile("rb") as file:
-            while line := file.readline():
-                while file.readline().strip():
-                    pass
-                data = answer(next(counted)) if callable(answer) else answer
-                connection.sendall(response(KEY) if b"/v1/key" in line else data)
-                while repeated and b"/v1/key" not in line:
-                    connection.sendall(repeated)
-                    time.sleep(pause)
-
-    def quietly(connection):
+    def respond(handler):
+        is_key = handler.path == "/v1/key"
+        data = answer(next(counted)) if callable(answer) else answer
+        handler.close_connection = bool(repeated) and not is_key
         with suppress(OSError):
-            serve(connection)
+            handler.connection.sendall(response(KEY) if is_key else data)
+            while repeated and not is_key:
+                handler.connection.sendall(repeated)
+                time.sleep(pause)
 
-    def accept():
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=quietly, args=[listener.accept()[0]], daemon=True).start()
-
-    thread = threading.Thread(target=accept, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
-    thread.join()
+    with Receiver() as receiver:
+        receiver.answer = respond
+        yield f"http://127.0.0.1:{receiver.port}"
 
 
 def refused(address, waits=None, seconds=client.MAX_SECONDS):

@@ -6,6 +6,7 @@ from tests.blogs import open_sources, read, write_files
 from tests.cases import cases
 
 HEXO = "title: x\nnew_post_name: :title.md\ntimezone: Asia/Tokyo\npermalink: :year/:title/\n"
+DATED = {"a": ("published", "2020-01-02T00:00:00Z", None)}
 # The files of a folder, and of each post: slug, status, date, tags
 BLOGS = {
     "Hashnode": (
@@ -65,14 +66,8 @@ BLOGS = {
             "c": ("published", "2021-05-06T00:00:00Z", None),
         },
     ),
-    "Middleman": (
-        {"config.rb": "", "source/2013-05-04-a.html.markdown": "---\ntitle: A\n---\nA"},
-        {"a": ("published", "2013-05-04T00:00:00Z", None)},
-    ),
-    "MkDocs": (
-        {"docs/a.md": "---\ndate:\n  created: 2023-12-31\n  updated: 2024-01-01\n---\n# A"},
-        {"a": ("published", "2023-12-31T00:00:00Z", None)},
-    ),
+    "Middleman": ({"config.rb": "", "source/2020-01-02-a.html.markdown": "---\ntitle: A\n---\nA"}, DATED),
+    "MkDocs": ({"docs/a.md": "---\ndate:\n  created: 2020-01-02\n  updated: 2024-01-01\n---\n# A"}, DATED),
     "Nikola": (
         {"a.md": "B", "a.meta": ".. title: A\n.. slug: b\n.. date: 2013-05-04 09:00:00 UTC+02:00\n.. tags: x, y\n"},
         {"b": ("published", "2013-05-04T07:00:00Z", ["x", "y"])},
@@ -110,17 +105,13 @@ BLOGS = {
         },
         {"a": ("published", "2024-03-05T00:00:00Z", ["x", "y"]), "b": (None, None, None)},
     ),
-    "Nuxt": (
-        {"nuxt.config.ts": "", "content/blog/6.a.md": "---\ndate: 2020-01-02\n---\nA"},
-        {"a": ("published", "2020-01-02T00:00:00Z", None)},
-    ),
+    "Nuxt": ({"nuxt.config.ts": "", "content/blog/6.a.md": "---\ndate: 2020-01-02\n---\nA"}, DATED),
     "Grav": (
         {"user/pages/01.blog/a/item.md": "---\ndate: 2020-01-02\ntaxonomy: {category: blog, tag: [x, y]}\n---\nA"},
         {"a": ("published", "2020-01-02T00:00:00Z", ["x", "y", "blog"])},
     ),
     "Grav, only `user`": (
-        {"config/site.yaml": "taxonomies: [tag]", "pages/01.blog/a/docs.md": "---\ndate: 2020-01-02\n---\nA"},
-        {"a": ("published", "2020-01-02T00:00:00Z", None)},
+        {"config/site.yaml": "taxonomies: [tag]", "pages/01.blog/a/docs.md": "---\ndate: 2020-01-02\n---\nA"}, DATED
     ),
     "Harp": (
         {
@@ -139,14 +130,8 @@ BLOGS = {
         {"2020-01-02_a.md": "---\ntime: 10:15:00\n---\nA"},
         {"a": ("published", "2020-01-02T10:15:00Z", None)},
     ),
-    "Dendron": (
-        {"a.md": "---\ntitle: A\ndesc: b\nupdated: 1\ncreated: 1577836800000\nstatus: published\n---\nB"},
-        {"a": ("published", "2020-01-01T00:00:00Z", None)},
-    ),
-    "nanoc": (
-        {"a.md": "---\nkind: article\ntitle: A\ncreated_at: 2020-01-02\n---\nB"},
-        {"a": ("published", "2020-01-02T00:00:00Z", None)},
-    ),
+    "Dendron": ({"a.md": "---\ntitle: A\ndesc: b\nupdated: 1\ncreated: 1577923200000\nstatus: published\n---\nB"}, DATED),
+    "nanoc": ({"a.md": "---\nkind: article\ntitle: A\ncreated_at: 2020-01-02\n---\nB"}, DATED),
     "Bear": (
         {"a.md": "---\ntitle: A\npublished_date: 2020-01-02 10:00\nis_page: false\nall_tags: '[\"x\", \"y z\"]'\n---\n"
          "B"},
