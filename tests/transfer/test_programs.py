@@ -130,7 +130,9 @@ BLOGS = {
         {"2020-01-02_a.md": "---\ntime: 10:15:00\n---\nA"},
         {"a": ("published", "2020-01-02T10:15:00Z", None)},
     ),
-    "Dendron": ({"a.md": "---\ntitle: A\ndesc: b\nupdated: 1\ncreated: 1577923200000\nstatus: published\n---\nB"}, DATED),
+    "Dendron": (
+        {"a.md": "---\ntitle: A\ndesc: b\nupdated: 1\ncreated: 1577923200000\nstatus: published\n---\nB"}, DATED
+    ),
     "nanoc": ({"a.md": "---\nkind: article\ntitle: A\ncreated_at: 2020-01-02\n---\nB"}, DATED),
     "Bear": (
         {"a.md": "---\ntitle: A\npublished_date: 2020-01-02 10:00\nis_page: false\nall_tags: '[\"x\", \"y z\"]'\n---\n"
