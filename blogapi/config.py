@@ -53,7 +53,7 @@ class Config:
     # A file, or the URL of a PostgreSQL database, which may contain a password
     database: Path | str = Path("blog.db")
     create: bool = True  # whether the server sets up a missing or empty database
-    database_connections: Annotated[int, 1, 1000] = 5  # per process, for PostgreSQL; the webhook sender opens one more
+    database_connections: Annotated[int, 1, 1000] = 5  # per process, for PostgreSQL; the leader lock needs one more
     web_concurrency: Annotated[int, 1, 256] = 1  # number of processes; more than one needs PostgreSQL
     rate_limit: Annotated[int, 1, 999_999_999] = 100  # requests per minute for each key
     log_level: LogLevel = "info"

@@ -120,7 +120,7 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
 
 
 def write_backup(file: Path, path: Path) -> None:
-    """Write a consistent copy of a SQLite database to a new file. Raises Unavailable, and the same as `new_file`."""
+    """Write a consistent copy of a SQLite database to a new file. Raises OSError or Unavailable."""
     with read_file(file) as contents:
         if not contents.version():
             raise Unavailable(f"cannot back up {file}: {EMPTY}")

@@ -54,7 +54,7 @@ def time_of(name: str) -> datetime | None:
 
 
 def file_or_folder(value: str) -> Path:
-    """Return a path. Refuse a missing folder that ends in a slash: without the slash, it would become a file."""
+    """Return a path. Refuse a missing folder that ends in a slash: Path drops the slash, so a file would be created."""
     path = given_path(value)
     if value.endswith("/") and not path.is_dir():
         raise click.BadParameter("must be an existing folder, because it ends in /")
@@ -92,7 +92,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
     old: set[str] = set()
     if keep:
         names = [entry.name for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
-        old = superfluous(names, keep) - {file.name}  # If the clock was ahead once, other backups have later names.
+        old = superfluous(names, keep) - {file.name}  # If the clock was once ahead, other backups have later names.
     for name in old:
         (path / name).unlink()
     if is_folder and not quiet:

@@ -1,4 +1,4 @@
-"""Convert HTML to equivalent Markdown. Sanitize HTML from a clipboard or a request first, but not imported HTML."""
+"""Convert HTML to equivalent Markdown. HTML from a clipboard or a request is sanitized, but imported HTML is not."""
 
 import re
 from html import escape, unescape

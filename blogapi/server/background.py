@@ -115,7 +115,7 @@ class Background:
         self._is_late = latest is not None
 
     def prune(self) -> None:
-        """Delete the expired data of each wing."""
+        """Delete the expired data of the core and of each wing."""
         write = self.database.write
         for webhook in webhooks.listing(self.database):
             if count := self.repeat(write, webhooks.drop, webhook.id):

@@ -1,4 +1,4 @@
-"""The log, which gunicorn, the worker and the application write to standard error, and which masks keys.
+"""The log. gunicorn, the worker and the application write it to standard error, with keys and secrets masked.
 
 docs/running.md describes the lines of the log.
 """

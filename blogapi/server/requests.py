@@ -62,7 +62,7 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
     TimeoutError: (408, "the header did not arrive in time"),
     errors.UnsupportedTransferCoding: CODING,
 }
-EMPTY = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"  # ChunkedReader needs some request to read trailers
+EMPTY = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"  # any request: ChunkedReader needs one for trailers
 MANY_BODIES = "too many large requests at the same time; nothing was changed"
 MANY_REQUESTS = "too many requests or large responses at the same time; nothing was changed"
 STOPPING: Refusal = (503, "the service is stopping")

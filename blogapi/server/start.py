@@ -34,7 +34,7 @@ LOCK_SECONDS = 3.0  # longest wait for the lock; the worker of a killed master k
 
 
 def on_starting(server: Any) -> None:
-    """Check that the service can run as configured; otherwise, exit with a one-line reason."""
+    """Check that the service can run as configured. Otherwise, exit with a one-line reason."""
     config = Config.from_environ(os.environ)
     database = config.database
     worker_class = server.cfg.settings["worker_class"].get()

@@ -147,7 +147,7 @@ class GroupCommit:
         threading.Thread(target=self._work, daemon=True).start()
 
     def run(self, operation: Callable[[Transaction], Any]) -> Any:
-        """Run `operation` in a transaction; return its result once its changes are on disk, or raise its exception.
+        """Run `operation` in a transaction. Return its result once its changes are on disk, or raise its exception.
 
         Raises Unavailable if the database fails or another program holds the lock for BUSY_SECONDS.
         """

@@ -88,7 +88,7 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def _names(text: str) -> list[str]:
-    """Return a JSON array's items or an object's names, or [] if the JSON is damaged: the webhook is still listed."""
+    """Return a JSON array's items or an object's names. Return [] for damaged JSON, so that the webhook is listed."""
     with suppress(TypeError, ValueError):
         return [*json.loads(text)]
     return []

@@ -247,5 +247,5 @@ def check_address(service: Service, url: str) -> None:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
     except AddressError as error:
         raise ValidationError(str(error), "url") from None
-    except OSError:  # The host was not found (in time). Every delivery looks it up again.
+    except OSError:  # The host was not found, or not in time. Every delivery looks it up again.
         return

@@ -47,7 +47,7 @@ class SchemaConverter(OpenAPIConverter):
 
     def field2property(self, field: fields.Field) -> dict[str, Any]:
         described = super().field2property(field)
-        default = described.pop("default", None)  # Code generators require a property with a default.
+        default = described.pop("default", None)  # Code generators treat a property with a default as required.
         if "enum" not in described:
             return described
         words = [word for word in described["enum"] if word is not None]
@@ -85,7 +85,7 @@ def describe(app: Flask, server: str = "") -> dict[str, Any]:
 
 
 def with_open_responses(described: dict[str, Any]) -> dict[str, Any]:
-    """Allow unknown fields in response bodies, because new versions add fields, but not in request bodies.
+    """Allow unknown fields in response bodies, to which new versions add fields, but not in request bodies.
 
     Posts in request bodies may contain the fields that the service sets. A client can then send back a post that it has
     received.

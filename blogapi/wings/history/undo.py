@@ -96,7 +96,7 @@ def _undo_posts(database: Database, since: str, key: str | None, ids: list[int],
 def _withdraw(
     database: Database, since: str, key: str | None, titles: dict[int, str], dry_run: bool
 ) -> Iterator[Undone]:
-    """Withdraw all open proposals since a time, or only those made with one key. Yield a result for each of them."""
+    """Withdraw all open proposals made since a time, or only those made with one key. Yield a result for each."""
     is_waiting = (Proposal.created_at >= since) & Proposal.refused_at.is_null()
     waiting = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(is_waiting)
     for proposal_id, post_id, author in list(database.rows(waiting)):
@@ -114,7 +114,7 @@ def _pause(database: Database) -> None:
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
-    """Undo an author's site-wide change to a (folded) tag in every post that has not changed since. Count the posts."""
+    """Undo an author's site-wide change to a (folded) tag in the posts not changed since. Return their number."""
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
     is_last = ~fn.EXISTS(later.select(later.number).where(of_post, later.number > Retagging.number))
@@ -175,7 +175,7 @@ def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fie
 
 
 def _conflict(changes: list[PastChange], key: str | None) -> str:
-    """Return why a post is left alone, if another key has changed it since, or else ""."""
+    """Return the reason to leave a post alone if another key has changed it since, or else ""."""
     others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
     is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
     stays = "; its tags stay renamed or removed" if is_retagged else ""

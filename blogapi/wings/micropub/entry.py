@@ -132,7 +132,7 @@ def post_of(message: Submission, images: list[str], now: str, default_status: st
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Return the fields with a status, where `published` becomes `scheduled` if the post's time is in the future."""
+    """Add a status to the fields. If the post's time is in the future, `published` becomes `scheduled`."""
     status = fields.get("status") or status
     is_in_future = status == "published" and (fields.get("published_at") or "") > now
     return fields | {"status": "scheduled" if is_in_future else status}

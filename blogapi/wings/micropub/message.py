@@ -25,7 +25,7 @@ TYPES = URLENCODED, FORM, JSON
 MAX_STRANGER_BYTES = 1024 * 1024  # maximum size of a form whose key has not been checked
 MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # maximum size of a form, not counting its files
 MAX_FIELDS = 200  # per form
-MAX_TOKEN_BYTES = 200  # maximum size of an `access_token`; more than any percent-encoded key has
+MAX_TOKEN_BYTES = 200  # maximum size of an `access_token`; percent-encoded keys are shorter
 MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
 # Field names as PHP and qs write them: x[] and x[0] mean x; content[html] and photo[0][alt] mean a part of an object

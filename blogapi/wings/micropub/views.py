@@ -60,7 +60,7 @@ def finish(response: Response) -> Response:
 
 @views.get(MICROPUB, strict_slashes=False)
 def answer_query() -> Response:
-    """Return the result of a query. Show browsers, which send neither a query nor a key, a page."""
+    """Return the result of a query. If there is neither a query nor a key, as in a browser, return a page."""
     request = current_request()
     asked = request.args.get("q")
     if asked is None and "HTTP_AUTHORIZATION" not in request.environ:

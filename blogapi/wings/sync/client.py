@@ -1,4 +1,4 @@
-"""A client for a service, which retries requests, and which limits and validates responses."""
+"""A client for a service. It retries requests, limits the size of responses, and validates them."""
 
 import hashlib
 import json
@@ -123,7 +123,7 @@ class Remote:
         method: str,
         path: str,
         body: Any = None,
-        also: tuple[int, ...] = (),  # statuses to return rather than raise
+        also: tuple[int, ...] = (),  # error statuses for which to return the response
         max_bytes: int = MAX_JSON_BYTES,
         **headers: str,
     ) -> ApiResponse:

@@ -30,7 +30,7 @@ class Side(Enum):
 
 
 class Action(Enum):
-    """The only safe step for a file and its post. Only a push takes some of the steps, and only a pull others."""
+    """The only safe step for a file and its post. Some steps are taken only by a push, others only by a pull."""
 
     NOTHING = auto()
     RECORD = auto()  # both sides have the same content

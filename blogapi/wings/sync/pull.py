@@ -52,7 +52,7 @@ class Pull:
         self.queue = comparison.chosen([*names, *gone])
 
     def results(self) -> Iterator[Result]:
-        """Write the files whose posts have changed; yield a result for each file."""
+        """Write the files whose posts have changed. Yield a result for each file."""
         for name, current in self.comparison.with_posts(self.queue):
             yield self.working.attempt(self._pull, name, current)
 

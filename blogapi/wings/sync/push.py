@@ -29,7 +29,7 @@ class Push:
     delete: bool = False  # move the posts of deleted files to the trash
     delete_all: bool = False  # even if most files are gone
     overwrite: bool = False  # also send files whose posts have changed
-    recreate: bool = False  # create deleted posts again
+    recreate: bool = False  # recreate deleted posts
     done: dict[str, Result | None] = field(default_factory=dict, init=False)  # None while a file waits for another
     # file name -> the old and the temporary slug of its post
     parked: dict[str, tuple[str, str]] = field(default_factory=dict, init=False)
@@ -47,7 +47,7 @@ class Push:
             raise RemoteError(f"this key is {self.remote.scope}: a push needs a key that may write")
 
     def results(self) -> Iterator[Result]:
-        """Send the files that have changed; yield a result for each file."""
+        """Send the files that have changed. Yield a result for each file."""
         for name, current in self.comparison.with_posts(self.queue):
             yield self.done.get(name) or self._attempt(name, current)
 

@@ -78,7 +78,7 @@ FOR_OTHERS = ("draft", "permalink")  # A flat export writes these to keep other 
 
 
 def move_unknown_status(item: Item) -> None:
-    """If a post's status is another program's word, such as `evergreen`, move it to params, and make a draft."""
+    """If the status is another program's word, such as `evergreen`, move it to params, and make the post a draft."""
     fields = item.fields
     word = fields.get("status", "draft")
     if word not in STATUSES and item.file.program is not OURS:

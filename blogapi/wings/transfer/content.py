@@ -114,7 +114,7 @@ def with_images(
 
 
 def without_controls(fields: dict[str, Any]) -> dict[Note, None]:
-    """Remove control characters from a post's fields; return a note if there were any."""
+    """Remove control characters from a post's fields. Return a note if there were any."""
     cleaned: dict[str, Any] = {name: _clean(fields[name]) for name in TEXTS if name in fields}
     cleaned |= {name: CONTROL_OR_BREAK.sub(" ", fields[name]).strip() for name in LINES if name in fields}
     if all(fields[name] == value for name, value in cleaned.items()):
@@ -153,7 +153,7 @@ def _read(content: str) -> list[Place]:
 
 
 def _scan(text: str, labels: set[str], position: int, end: int) -> Iterator[Place]:
-    """Yield the images and the code in inline content; add the labels that images use to `labels`."""
+    """Yield the images and the code in inline content. Add the labels that images use to `labels`."""
     runs = defaultdict(list)  # length -> positions of runs of backticks
     for run in TICKS.finditer(text, position, end):
         runs[len(run[0])].append(run.start())

@@ -29,7 +29,7 @@ def export(
     flat: bool = False,
     standalone: bool = False,
 ) -> dict[Path, str]:
-    """Write each post to SLUG.md, with the images it uses. Raises OSError if the folder cannot be created.
+    """Write each post to SLUG.md, and its images to images/. Raises OSError if the folder cannot be created.
 
     `standalone` makes image URLs relative. `flat` writes front matter for other programs. `delete` removes unused
     images, and the exported files of posts that no longer exist. Return the outcome for each file: written, unchanged,
@@ -97,7 +97,7 @@ def _remove_others(folder: Folder, remove: Callable[[Folder, str], str], results
 
 
 def _remove_post(folder: Folder, name: str) -> str:
-    """Remove a file that an export wrote; keep any other."""
+    """Remove a file that an export wrote. Keep any other file."""
     slug, state = name.removesuffix(".md"), folder.state(name)
     if name.endswith(".md") and is_slug(slug) and S_ISREG(state.st_mode) and state.st_size <= MAX_FILE_BYTES:
         with suppress(MarkdownError), folder.open(name, "rb") as opened:
@@ -108,7 +108,7 @@ def _remove_post(folder: Folder, name: str) -> str:
 
 
 def _remove_image(folder: Folder, name: str) -> str:
-    """Remove an image; keep any other file."""
+    """Remove an image. Keep any other file."""
     if re.fullmatch(IMAGE_FILE, name) and S_ISREG(folder.state(name).st_mode):
         return folder.remove(name)
     return "kept"

@@ -19,7 +19,7 @@ from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # maximum size of an item, which is held in memory as a whole
 MAX_TAG_BYTES = 1024 * 1024  # maximum size of a tag or comment; an incomplete one is parsed again with each piece read
-# XML forbids them, but WordPress writes them.
+# XML forbids these characters, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 
 

@@ -42,7 +42,7 @@ def exists(path: Path | str, folder: int | None = None) -> bool:
 def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
     """Open a regular file below one of the folders `roots`.
 
-    Raises OSError, even if a link replaces the file while it is being opened.
+    Raises OSError for anything else, even for a link that replaces the file while it is being opened.
     """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for pipes
         real, state = os.path.realpath(path), os.fstat(file.fileno())
@@ -132,7 +132,7 @@ MAX_RATIO = 200  # maximum unpacked size, divided by the size of the archive
 
 @contextmanager
 def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
-    """Unpack zip archives into temporary folders. Yield a dict that maps each path to read to the path that was given.
+    """Unpack zip archives into temporary folders. Yield a dict that maps the paths to read to the given paths.
 
     An archive that is damaged or too large is not unpacked.
     """
@@ -191,7 +191,7 @@ class Folder:
         return os.stat(name, dir_fd=self.file, follow_symlinks=False)
 
     def open(self, name: str, mode: str) -> IO[bytes]:
-        """Open a file; refuse a link."""
+        """Open a file, but refuse a link."""
         flags = os.O_NOFOLLOW | os.O_NONBLOCK  # Otherwise, opening a pipe would wait for its other end.
         return open(name, mode, opener=lambda path, more: os.open(path, more | flags, 0o666, dir_fd=self.file))
 

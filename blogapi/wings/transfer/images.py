@@ -175,7 +175,7 @@ class Placement:
     is_lost: bool = field(default=False, init=False)  # whether an exported image is missing from this service
 
     def replace(self, fields: dict[str, Any]) -> dict[Note, int | None]:
-        """Replace the image URLs in all fields of a post; return notes, with a line of the content if known."""
+        """Replace the image URLs in all fields of a post. Return notes, each with a line of the content if known."""
         notes: dict[Note, int | None] = {}
         if self.images:
             exported = partial(self._exported, self.images)
@@ -220,7 +220,7 @@ class Placement:
         return f"{self.site}{url}" if url.startswith("/") else urljoin(f"{self.site}/{below}/", url)
 
     def _in_params(self, value: str) -> str:
-        """Return the new URL of an image in params; return any other value unchanged."""
+        """Return the new URL of an image in params, or any other value unchanged."""
         if not IN_PARAMS.fullmatch(value):
             return value
         is_relative = IS_RELATIVE.match(value)

@@ -1,4 +1,4 @@
-"""What reading files yields: items to store, posts in exports, failures, and files that are left out."""
+"""The results of reading files: items to store, posts in exports, failures, and files that are left out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -131,7 +131,7 @@ def examples(names: Sequence[str], limit: int = EXAMPLES) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with a noun; the noun's first word becomes plural if necessary."""
+    """Return a count with a noun. If necessary, make the first word of the noun plural."""
     first, *others = noun.split(" ")
     return " ".join([str(count), first if count == 1 or first.endswith("s") else f"{first}s", *others])
 

@@ -141,7 +141,7 @@ def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def with_footnotes(html: str, footnotes: str) -> str:
-    """Replace footnotes in HTML with Markdown footnotes; `footnotes` is WordPress's JSON with their content."""
+    """Replace footnotes in HTML with Markdown footnotes. `footnotes` is WordPress's JSON with their content."""
     try:
         texts = {note["id"]: note["content"] for note in load_json(footnotes)} if footnotes else {}
         numbers = {name: number for number, name in enumerate(texts, 1)}

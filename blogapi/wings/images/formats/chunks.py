@@ -180,7 +180,7 @@ def webp_size(head: bytes) -> Size:
     raise InvalidImage("it has no picture")
 
 
-# AVIF (ISO/IEC 14496-12 and 23008-12): boxes with a length and a name, whose metadata cannot be removed
+# AVIF (ISO/IEC 14496-12 and 23008-12): boxes with a length and a name. Metadata cannot be removed from an AVIF.
 
 METADATA = "has metadata, which cannot be removed from an AVIF: run `exiftool -all= FILE` first"
 MAX_HEAD = 1024 * 1024  # maximum size of a box without pixels, in bytes
