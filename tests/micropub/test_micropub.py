@@ -21,6 +21,7 @@ HTML = "<p>This post has <b>bold</b> and <i>italic</i> text.</p>"
 ACTIVE = "<p>A<script>b</script><a href='javascript:d'>e</a></p><form>c</form>"
 DROPPED = ["content.html: a", "content.html: form", "content.html: script"]
 IA_WRITER = {"title": "A", "content": "B", "status": "draft"}
+NEW_YEAR = "2026-12-31T22:00:00Z"  # in a zone two hours ahead
 GROWING = "<p>" + "<blockquote>" * 99 + "<pre>" + "a\n" * 999
 CHECKIN = {"type": ["h-card"], "properties": {"name": ["Los Gorditos"]}}
 
@@ -104,22 +105,6 @@ def test_without_a_name_the_title_comes_from_the_content(create, clock, content,
 
 
 @cases(
-    ("status", "published", "expected"),
-    (None, "2027-01-01", "scheduled"),
-    ("published", "2027-01-01T00:00:00+02:00", "scheduled"),
-    ("draft", "2020-01-01", "draft"),
-    ("archived", None, "archived"),
-    (None, None, "published"),
-    ("publish", None, "published"),
-    ("publish", "2027-01-01", "scheduled"),
-)
-def test_the_status_follows_from_the_date(create, clock, status, published, expected):
-    data = {"content": "A", "post-status": status, "published": published}
-    post, _ = create({name: value for name, value in data.items() if value})
-    assert post["status"] == expected
-
-
-@cases(
     ("properties", "message"),
     ({}, "content: is required unless there is a photo"),
     ({"name": ["A"], "content": [""]}, "content: is required unless there is a photo"),
@@ -165,6 +150,8 @@ def test_a_refused_post_stores_no_photo(client, count):
 
 @cases(
     ("body", "expected"),
+    ("post-status=publish", {"status": "published"}),  # test_status_in_every_way.py has all other words.
+    ("post-status=publish&published=2027-01-01T00:00%2B02:00", {"status": "scheduled", "published_at": NEW_YEAR}),
     ("category[0]=a&category[1]=b", {"tags": ["a", "b"]}),
     ("category%5B1%5D=b&category[]=c&category=", {"tags": ["b", "c"]}),
     ("in-reply-to=&like-of[]=&content[html]=&summary=&mp-slug=&post-status=&visibility=", {"status": "published"}),

@@ -210,6 +210,7 @@ def changed(post, change, clock):
     ("query", "found"),
     ("sort=updated_at", "187965432"),
     ("sort=updated_at&status=published", "1953"),
+    ("sort=updated_at&status=draft", "642"),
     ("sort=updated_at&status=scheduled", "7"),
     ("sort=updated_at&status=archived", "8"),
     ("updated_after=2026-11-20T12:00:04Z", "1"),
@@ -224,6 +225,16 @@ def test_the_last_change_comes_first_and_updated_after_includes_its_second(clien
     assert titles(client, f"/v1/posts?{query}") == found
     for limit in range(1, 10):
         assert "".join(in_pages(client, f"/v1/posts?{query}", limit)) == found
+
+
+def test_a_retagging_is_a_change_too(client, change, clock, changed):
+    for number in (3, 4, 7, 8):
+        change(number, tags=["a"])
+    change(2, excerpt="New")
+    clock.now += 1
+    client.patch("/v1/tags/a", json={"name": "b"})
+    assert titles(client, "/v1/posts?sort=updated_at") == "874321965"
+    assert titles(client, "/v1/posts?sort=updated_at&status=draft") == "426"
 
 
 def test_a_due_post_changed_when_it_became_due(client, app, clock, changed):

@@ -1,4 +1,4 @@
-"""GET /v1/posts: by relevance, within a period, by latest change."""
+"""GET /v1/posts: by relevance, and within a period."""
 
 import random
 from itertools import product
@@ -65,25 +65,3 @@ def test_a_period_is_a_section_of_the_list_by_publication(client, post, clock):
             after, before = (time and f"2026-11-20T{time}Z" for time in (after, before))
             expected = [post["title"] for post in posts if (after or "") <= post["published_at"] < (before or "9")]
             assert visited(client, 2, published_after=after, published_before=before, **query) == expected, query
-
-
-# By latest change
-
-
-def test_posts_are_listed_by_latest_change(client, post, clock):
-    draw = random.Random(2)
-    for number in range(20):
-        post(title=f"{number}", tags=["a"])
-        clock.now += draw.randrange(2)
-    for _ in range(30):
-        status = draw.choice(STATUSES)
-        time = {"published_at": "2026-12-24T12:00:00Z"} if status == "scheduled" else {}
-        client.patch(f"/v1/posts/{draw.randint(1, 20)}", json={"status": status} | time)
-        clock.now += draw.randrange(2)
-    client.patch("/v1/tags/a", json={"name": "A"})
-    client.patch("/v1/posts/7", json={"excerpt": "changed"})
-    every = sorted(client.get("/v1/posts").json, key=lambda each: (each["updated_at"], int(each["id"])), reverse=True)
-    for status in (None, *STATUSES):
-        expected = [each["title"] for each in every if status in (None, each["status"])]
-        for limit in (1, 3):
-            assert visited(client, limit, status=status, sort="updated_at") == expected
