@@ -35,8 +35,8 @@ class Rebuilding(Unavailable):
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page of results. A quick search runs inline, and all others run in a thread. Raises Rebuilding."""
     (text, is_prefix), *others = words.of_search(query.q)
-    is_word = " " not in text and not is_prefix and not others
-    if is_word and query.sort == "created_at" and query.tag is None and query.status in (None, "published"):
+    is_quick = " " not in text and not is_prefix and not others and query.limit < QUICK_READ
+    if is_quick and query.sort == "created_at" and query.tag is None and query.status in (None, "published"):
         with suppress(Rebuilding):  # The full search below may still find enough posts for a page.
             found = page(database, query, QUICK_READ)
             if found.next is not None or query.status is None or not _has_more(database, query):
