@@ -7,6 +7,7 @@ from secrets import token_hex
 from turbohtml import Comment, Element, Markdown, Node, Text, parse_fragment
 from turbohtml.clean import OnDisallowed, Policy, Sanitizer
 
+from blogapi.markdown.footnotes import NOTE, indented, mark_footnotes
 from blogapi.markdown.front_matter import MarkdownError
 
 # Text that is never escaped: [gallery ids="1,2"], [/caption], [^1], URLs, and characters inside a_b, 3.4 and C:\d
@@ -118,6 +119,7 @@ def _details(element: Element, text: str) -> str:
 
 TAG_CONVERTERS = dict.fromkeys(("abbr", "ins", "kbd", "mark", "sub", "sup", "u"), _as_html) | {
     "details": _details,
+    NOTE: indented,
     "rp": lambda element, text: text,
     "summary": lambda element, text: _one_block(element.html),
 }
@@ -142,6 +144,7 @@ def safe_markdown_of(html: str) -> tuple[str, set[str]]:
         raise MarkdownError(f"must have at most {MAX_SENT:,} characters; send Markdown instead")
     check_size(html, MAX_SENT_ELEMENTS)
     tree, removed = sanitizer.sanitize_report_node(parse_fragment(html))
+    mark_footnotes(tree)
     for image in tree.select("img:not([src])"):
         image.replace_with(Text(image.attr("alt") or ""))
     dropped = {removal.tag for removal in removed if removal.attribute in (None, *URL_ATTRIBUTES)}
@@ -232,6 +235,8 @@ class Preparation:
                         element.attrs[name] = str(value or "").strip().translate(ENCODED)
                     elif name in ("alt", "title"):
                         element.attrs[name] = " ".join(str(value or "").split())
+                if not element.attr("title"):
+                    element.attrs.pop("title", None)
             case "pre":
                 parts = [child for child in element.children if isinstance(child, Element) and child.tag == "code"]
                 if language := _language([element, *parts]):

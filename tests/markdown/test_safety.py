@@ -41,6 +41,7 @@ HOSTILE = (
     "<p>[b]<wbr>(javascript:1)</p><p>[c]<!-- -->: javascript:1</p><p>[c]</p>",
     "<input type=checkbox checked>(javascript:1)",
     "<p>[^1]: javascript:1</p><p>[^1]</p><p>[^2]:<br>DATA:x</p><p>[^2]</p><p>[^3]<wbr>: vbscript:x</p><p>[^3]</p>",
+    '<p><a id="a" href="#b">1</a></p><p><a id="b" href="#a">1</a>javascript:1</p>',
     f"<video controls>{LINK}</video>",
     f"<math><mtext>{LINK}</mtext></math>",
     f"<ruby>a<rp>{LINK}</rp><rp>&lt;script&gt;</rp></ruby>",
@@ -53,6 +54,26 @@ SAFE = (
     (
         '<a href="https://a">a</a> <a href="/c">c</a> <a href="mailto:d@e">d</a>',
         "[a](https://a) [c](/c) [d](mailto:d@e)",
+    ),
+    ('<a href="/b" title="">a</a>', "[a](/b)"),
+    (  # LibreOffice's footnotes
+        '<p>May<a name="sdfootnote1anc" href="#sdfootnote1sym"><sup>1</sup></a> is cold.</p><div id="sdfootnote1">'
+        '<p><a name="sdfootnote1sym" href="#sdfootnote1anc">1</a>In the <i>hills</i>.</p><p>Often.</p></div>',
+        "May[^1] is cold.\n\n[^1]: In the *hills*.\n\n    Often.",
+    ),
+    (  # Those of Google Docs
+        '<p>May<sup><a href="#ftnt1" id="ftnt_ref1">[1]</a></sup> is cold.</p><hr>'
+        '<div><p><a href="#ftnt_ref1" id="ftnt1">[1]</a>&nbsp;In the hills.</p></div>',
+        "May[^1] is cold.\n\n[^1]: In the hills.",
+    ),
+    (  # Those of WordPress and Pandoc
+        '<p>May<sup><a href="https://a.example/#n" id="r">1</a></sup> and June<sup id="s"><a href="#m">2</a></sup></p>'
+        '<ol><li id="n">Cold. <a href="/#r">↩</a></li><li id="m"><p>Warm. <a href="#s">↩</a></li></ol>',
+        "May[^1] and June[^2]\n\n[^1]: Cold.\n\n[^2]: Warm.",
+    ),
+    (  # a table of contents
+        '<ul><li><a id="t" href="#s">One</a></li></ul><h2 id="s"><a href="#t">One</a></h2>',
+        '- <a id="t"></a>[One](#s)\n\n## <a id="s"></a>[One](#t)',
     ),
     ("<p>[^1]: https://a.example data: none</p>", "[^1]: https://a.example data: none"),
     ("<ul><li><input type=checkbox checked> a</li></ul>", "- [x] a"),
