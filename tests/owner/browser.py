@@ -79,8 +79,10 @@ class Window:
         WebDriverWait(self.browser, seconds, 0.02, [WebDriverException]).until(condition)
 
     def fill(self, **typed):
-        """Type into the fields with these names."""
+        """Type into the fields with these names, and text at the end of the content."""
         for name, text in typed.items():
+            if name == "content" and isinstance(text, str):
+                self.run("select", -1)
             self.browser.find_element(By.NAME, name).send_keys(text)
 
     def value(self, name):

@@ -48,7 +48,7 @@ function poorControls() {
 
 function select(start, end = start) {
   content.focus();
-  content.setSelectionRange(start, end);
+  content.setSelectionRange(start, end); // -1 stands for the end.
 }
 
 function putCaretBefore(words) {
@@ -60,10 +60,17 @@ function selected() {
   return [text, scrollY > 0 || content.scrollTop > 0];
 }
 
-function isInPreview(start) {
-  const block = all(".preview p").find((each) => each.textContent.startsWith(start));
+function isSeen(block) {
   const { top, bottom } = block?.getBoundingClientRect() ?? { top: -1 };
   return top >= 0 && bottom <= innerHeight;
+}
+
+function isInPreview(start) {
+  return isSeen(all(".preview p").find((each) => each.textContent.startsWith(start)));
+}
+
+function isSeenInPreview(selector) {
+  return isSeen(document.querySelector(`.preview ${selector}`));
 }
 
 // How many controls of the form that are in view have the preview in their middle
@@ -134,6 +141,11 @@ function wrapFetch(wrapper) {
 function breakFetch(answer) {
   window.real = fetch;
   window.fetch = async () => new Response(answer, { status: 502 });
+}
+
+function loseAnswers() {
+  window.real = fetch;
+  wrapFetch((go, address, method) => (method === "POST" ? go().then(() => Promise.reject()) : go()));
 }
 
 function hold(isHeld) {

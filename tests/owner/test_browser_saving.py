@@ -12,7 +12,7 @@ from tests.service import eventually
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("evening")]
 
 
-@pytest.mark.parametrize("failure", ["away", "proxy", "session"])
+@pytest.mark.parametrize("failure", ["away", "proxy", "session", "answer"])
 def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure):
     window.open(EDIT)
     window.fill(content=" Two.")
@@ -20,11 +20,17 @@ def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure
         window.browser.offline()
     elif failure == "proxy":
         window.run("breakFetch", "<h1>Bad gateway</h1>")
+    elif failure == "answer":
+        window.run("loseAnswers")
     else:
         window.browser.delete_all_cookies()
     window.browser.find_element(By.XPATH, "//button[.='Update']").click()
     window.said("Not saved: ")
-    assert (window.value("content"), window.stored()) == ("One. Two.", "One.")
+    assert (window.value("content"), window.stored()) == ("One. Two.", "One. Two." if failure == "answer" else "One.")
+    if failure == "answer":
+        window.said("No unsaved changes")
+        assert "changed elsewhere" not in window.text
+        window.fill(content="!")
     if failure == "session":
         with window.another_tab():
             window.enter()
@@ -32,7 +38,7 @@ def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure
     window.browser.execute_script("window.fetch = window.real ?? fetch")
     eventually(lambda: "Not saved" not in window.text, 60)  # It continues by itself.
     window.update()
-    assert window.stored() == "One. Two."
+    assert window.stored() == window.value("content")
 
 
 def test_the_bar_says_not_saved_only_if_something_is_not_and_until_the_server_is_back(window):
@@ -104,6 +110,10 @@ def test_save_keeps_the_caret_the_undo_and_the_address(window):
     window.press("!")
     window.fill(content=(Keys.CONTROL, "s"))
     eventually(lambda: window.stored(2) == "Rises! slowly.")
+    window.undo()
+    window.send("Kept")
+    window.undo("redo")
+    window.send("No unsaved changes")
     window.undo()
     assert window.value("content") == "Rises slowly."
     window.click("Save draft")
@@ -192,6 +202,7 @@ def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
     for key in ("a", "c"):
         window.browser.find_element(By.TAG_NAME, "body").send_keys((Keys.CONTROL, key))
     window.open(EDIT)
+    window.run("select", -1)
     window.fill(content=(Keys.CONTROL, "v", "s"))
     window.said("Updated for readers")
     assert window.stored() == "One." + "\n\n".join(f"**{number}** is a line" for number in range(4000))
@@ -224,6 +235,18 @@ def test_on_a_phone_the_preview_takes_the_place_of_the_text_and_goes_back_to_the
 
 
 @IN_BOTH_BROWSERS
+def test_a_window_that_becomes_narrow_keeps_the_text_and_the_caret(window):
+    write_long(window)
+    window.press("x")
+    for width in (700, 1280, 390):
+        window.browser.resize(width, 800)
+        eventually(lambda width=width: window.browser.find_element(By.ID, "tags").is_displayed() == (width == 1280))
+        window.press("x")
+    assert "xxxxParagraph 150 " in window.value("content")
+    assert window.run("selected")[1]
+
+
+@IN_BOTH_BROWSERS
 def test_beside_a_long_text_the_preview_covers_nothing(window):
     window.browser.resize(1280, 800)
     write_long(window)
@@ -242,8 +265,10 @@ def test_publishing_asks_in_a_dialog_that_takes_the_focus_and_returns_it(window)
     assert (dialog.aria_role, dialog.accessible_name) == ("dialog", "Publish")
     assert "Readers will see the text on this page." in dialog.text
     eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish now")
-    window.press(Keys.ESCAPE)
-    eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish…")
+    for leave in (lambda: window.press(Keys.ESCAPE), lambda: window.click("Close")):
+        leave()
+        eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish…")
+        window.click("Publish…")
 
 
 @IN_BOTH_BROWSERS
@@ -253,27 +278,49 @@ def test_the_preview_beside_the_text_follows_the_caret(window):
     eventually(lambda: window.run("isInPreview", "Paragraph 150 "))
     window.run("putCaretBefore", "Paragraph 20 ")
     eventually(lambda: window.run("isInPreview", "Paragraph 20 "))
+    for number, text, block in ((10, "```\nlet x\n```", "code"), (100, "![](http://a.example/b.png)", ".elsewhere")):
+        window.run("putCaretBefore", f"Paragraph {number} ")
+        window.browser.execute_script("document.execCommand('insertText', false, arguments[0])", f"{text}\n\n")
+        window.run("putCaretBefore", text[4:])
+        eventually(lambda block=block: window.run("isSeenInPreview", block))
 
 
 @IN_BOTH_BROWSERS
-def test_a_post_opens_with_the_caret_at_the_end_of_its_text_and_a_new_one_in_its_title(window):
+def test_a_post_opens_at_its_top_and_then_where_the_writer_left_it(window):
+    write_long(window)
     window.open(EDIT)
-    window.press(" Two.")
-    assert window.value("content") == "One. Two."
+    assert window.browser.execute_script("return [content.selectionEnd, scrollY]") == [0, 0]
+    window.run("putCaretBefore", "Paragraph 150 ")
+    window.press("x")
+    window.send()
+    window.open(EDIT)
+    window.press("y")
+    assert "xyParagraph 150 " in window.value("content")
+    assert window.run("selected")[1]
     window.open(NEW)
-    window.press("Bread")
-    assert window.value("title") == "Bread"
+    window.press("Bread", Keys.ENTER, "Rises")
+    window.browser.refresh()
+    window.has("Rises")
+    window.press(".")
+    assert (window.value("title"), window.value("content")) == ("Bread", "Rises.")
 
 
 def test_a_published_post_can_be_scheduled_in_its_form(window):
     window.open(EDIT)
     assert "Readers will see the text on this page." in window.text
+    date = window.browser.find_element(By.ID, "published_at")
+    before = date.get_property("value")
+    window.browser.execute_script("arguments[0].value = ''; arguments[0].dispatchEvent(new Event('input'))", date)
+    window.update()
+    assert date.get_property("value") == before
     window.click("Tomorrow 8:00")
     effect = window.browser.find_element(By.CSS_SELECTOR, ".effect")
     assert re.fullmatch(r"Readers will not see it until \w+ \d+, \d+, 8:00\sAM\.", effect.text)
     assert "Readers will see the text" not in window.text
     window.click("Update")
-    eventually(lambda: "This date is in the future: choose Schedule" in window.text)
+    eventually(lambda: "This date is in the future: press Schedule" in window.text)
+    window.browser.execute_script("arguments[0].dispatchEvent(new Event('input', { bubbles: true }))", date)
+    assert "This date is in the future" not in window.text
     window.click("Schedule")
     eventually(lambda: window.service.request("GET", "/v1/posts/1")[2]["status"] == "scheduled")
 
@@ -305,11 +352,28 @@ def test_a_published_post_can_be_scheduled_in_its_form(window):
             "bold and plain slanted",
             "**bold** and plain *slanted*",
         ),
+        (
+            "<p>May<a style='mso-footnote-id:ftn1' href='#_ftn1' name='_ftnref1' title=''><![if !supportFootnotes]>"
+            "<span><span style='font-size:11.0pt'>[1]</span><![endif]></span></a> is cold.</p>"
+            "<div style='mso-element:footnote-list'><![if !supportFootnotes]><br clear=all><hr size=1 width='33%'>"
+            "<![endif]><div style='mso-element:footnote' id=ftn1><p><a style='mso-footnote-id:ftn1'"
+            " href='#_ftnref1' name='_ftn1' title=''><span>[1]</span></a> In the <i>hills</i>.</p></div></div>",
+            "May[1] is cold.",
+            "May[^1] is cold.\n\n[^1]: In the *hills*.",
+        ),
         ('<pre><code class="language-python">print(1)</code></pre>', "print(1)", "```python\nprint(1)\n```"),
         ('<div class="highlight-source-js"><pre>a</pre></div>', "a", "```js\na\n```"),
         ('<pre class="sh">ls</pre>', "ls", "```sh\nls\n```"),
     ],
-    ids=["Word", "Word's levels", "Word's styles", "code", "code at GitHub", "code of a single word"],
+    ids=[
+        "Word",
+        "Word's levels",
+        "Word's styles",
+        "Word's footnotes",
+        "code",
+        "code at GitHub",
+        "code of a single word",
+    ],
 )
 def test_what_is_pasted_becomes_markdown(window, html, text, markdown):
     window.open(NEW)

@@ -69,7 +69,9 @@ def test_others_are_served_while_a_large_copy_is_written(put, form, contents, me
 
 def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, owner, client, post, contents):
     post(title="Hello", status="published")
-    put(form(EDIT[0], "Update"), 1, content="Changed.")
+    fields = form(EDIT[0], "Update")
+    for number, content, unsaved in ((1, "A", ["A"]), (2, "Words.", []), (3, "Changed.", ["Changed."])):
+        assert (put(fields, number, content=content).json["is_saved"], contents()) == (not unsaved, unsaved)
     assert client.get("/v1/posts/1").json["content"] == "Words."
     assert view(owner, "/settings/posts").all(".state") == ["published", "unsaved changes"]
     page = view(owner, "/settings/posts/1/edit")
@@ -158,6 +160,7 @@ def test_text_typed_after_a_save_with_a_lost_answer_belongs_to_the_saved_post(pu
     send(owner, NEW[0], fields | {"number": "1"})
     answer = put(fields, 2, content="B")
     assert answer.json["form"] == "/settings/posts/1/edit"
+    assert (answer.json["is_saved"], answer.json["saved_etag"]) == (False, answer.json["etag"])
     assert view(owner, f"/settings/posts/new?copy={fields['draft']}").soup.select_one("#content").text.strip() == "B"
     view(owner, "/settings/posts/1/edit").press("Save draft")
     assert (count(Post), contents()) == (1, [])

@@ -52,13 +52,20 @@ class Tab:
         self.number = self.had = int(bool(copy) and copy.state not in (OPEN, SAVED))
 
     def sent(self, **fields):
-        copy = Copy(self.id, self.number, self.draft, self.blog.post_id)
-        return Sent(copy, {WORDS: " ".join(sorted(self.words)), "base": ""} | fields, self.over)
+        state = SAVED if self.words == words_in(self.blog.document()) else OPEN
+        copy = Copy(self.id, self.number, self.draft, self.blog.post_id, state)
+        return Sent(copy, {WORDS: " ".join(sorted(self.words)), "base": "", "text": ""} | fields, self.over)
 
     def type(self):
         word = f"{self.blog.draft}-{next(self.blog.numbers)}"
         self.words, self.number = self.words | {word}, self.number + 1
         self.blog.typed.add(word)
+
+    def undo(self):
+        """Undo everything typed since the form was loaded or saved."""
+        document = words_in(self.document)
+        self.blog.typed -= self.words - document
+        self.words, self.number = document, self.number + 1
 
     def keep(self):
         """Send what is typed, or ask for news."""
@@ -137,7 +144,7 @@ class Blog:
 
     def step(self):
         tab = self.random.choice(self.tabs)
-        self.random.choice([tab.type, tab.type, tab.keep, tab.keep, tab.keep, tab.save, self.deliver, self.other])()
+        self.random.choice([tab.type, tab.type, *[tab.keep] * 3, tab.undo, tab.save, self.deliver, self.other])()
 
     def deliver(self):
         if self.late:

@@ -74,7 +74,7 @@ def test_an_upload_in_a_post_form_does_not_save_the_post_and_keeps_the_typed_tex
     page = page.press("Upload", **typed)
     fields = page.form("Upload")[1]
     assert (page.status, fields["title"], fields["content"].partition("(")[0]) == (200, "", "C\n\n![loaf]")
-    assert "loaf.jpg was added to the end of the content." in page.said
+    assert page.all("#file-hint .unscripted") == ["loaf.jpg was added to the end of the content."]
     assert {post["content"] for post in client.get("/v1/posts").json} == {"B"}
     assert "Not saved" not in page.text
 

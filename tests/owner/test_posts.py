@@ -135,7 +135,7 @@ def test_a_post_is_shown_with_all_its_fields(owner, post):
     page = view(owner, "/settings/posts/1")
     assert page.all("h1") == ["Hello published", "A"]
     assert (page.all(".text h1"), page.all(".text p"), page.all("main b")) == (["A"], ["<b>b</b>"], [])
-    assert page.all("dd") == [*["2026-11-20 12:00 UTC"] * 2, "hello", "One, two, <i>", "https://example.org/a.jpg"]
+    assert page.all("dd") == [*["2026-11-20 12:00 UTC"] * 2, "hello", "One, two · <i>", "https://example.org/a.jpg"]
     assert page.all(".excerpt") == ["Short."]
 
 

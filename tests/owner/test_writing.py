@@ -44,7 +44,7 @@ def test_the_form_that_saved_a_draft_publishes_the_same_text(owner, client):
 @pytest.mark.parametrize(
     ("label", "time", "message"),
     [
-        ("Publish now", "2027-01-02T03:04", "This date is in the future: choose Schedule, or clear it."),
+        ("Publish now", "2027-01-02T03:04", "This date is in the future: press Schedule, or choose a past date."),
         ("Schedule", "", "Choose a date in the future to schedule the post."),
         ("Schedule", "2020-01-02T03:04", "Choose a date in the future to schedule the post."),
     ],
@@ -84,7 +84,7 @@ def posts(post):
     ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),
     ("slug", "taken", "Already taken by another post."),
     ("cover_image", "/a.jpg", "Must be an address that begins with https:// or http://, without spaces."),
-    ("published_at", "2027-01-01T00:00:00", "This date is in the future: choose Schedule, or clear it."),
+    ("published_at", "2027-01-01T00:00:00", "This date is in the future: press Schedule, or choose a past date."),
     ("tags", "a, " + "x" * 65, "Tag 2: must have 1 to 64 characters."),
     ("tags", "x" * 140_000, "Must be tags of 1 to 64 characters."),
     ("params", "a: b: c", "Line 1: not valid YAML: mapping values are not allowed"),
@@ -136,7 +136,7 @@ def test_saving_without_changes_changes_nothing_and_edited_texts_keep_their_line
         assert client.get(f"/v1/{path}").json["content"] == new
 
 
-def test_emptying_a_date_clears_it(owner, client, post):
+def test_emptying_a_date_clears_it_unless_the_post_is_published(owner, client, post):
     post(title="Hello", published_at="2020-01-01T00:00:00Z")
     page = view(owner, "/settings/posts/1/edit").press("Save draft", published_at="")
     assert (page.said[0], "published_at" in client.get("/v1/posts/1").json) == ("“Hello” was saved.", False)
@@ -145,6 +145,10 @@ def test_emptying_a_date_clears_it(owner, client, post):
     page = view(owner, "/settings/posts/1/edit").press("Save", published_at="")
     assert page.all(".wrong") == ["Choose a date in the future to schedule the post."]
     assert client.get("/v1/posts/1").json.items() >= scheduled.items()
+    published = {"status": "published", "published_at": "2020-01-01T00:00:00Z"}
+    client.patch("/v1/posts/1", json=published)
+    view(owner, "/settings/posts/1/edit").press("Update", title="Hi", published_at="")
+    assert client.get("/v1/posts/1").json.items() >= (published | {"title": "Hi"}).items()
 
 
 def test_the_largest_post_is_saved(owner, client):
@@ -202,7 +206,7 @@ def test_existing_tags_are_suggested_but_not_to_a_stranger(owner, stranger, post
     post(tags=["secret"])
     form = view(owner, "/settings/posts/new").soup
     assert [each["value"] for each in form.select("datalist option")] == ["secret"]
-    assert [each["name"] for each in form.select("[dir=auto]")] == ["title", "tags", *MORE_FIELDS, "params"]
+    assert [each["name"] for each in form.select("form [dir=auto]")] == ["title", "tags", *MORE_FIELDS, "params"]
     assert "secret" not in Page(stranger, send(stranger, "/settings/posts/new", FULL)).text
 
 

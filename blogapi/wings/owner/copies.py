@@ -13,6 +13,7 @@ the word "instead": "Qx7 3 instead". Each write compares `over` with the current
 | text with a number seen before         | no-op             | no-op                      | no-op                     |
 | text                                   | becomes current   | replaces it                | is kept ASIDE: 409        |
 | text `instead` of the current one      | becomes current   | replaces it                | the other goes ASIDE      |
+| text that the post already has         | SAVED             | SAVED replaces it          | is kept ASIDE: 409        |
 | save                                   | SAVED             | SAVED replaces it          | SAVED; the other: ASIDE   |
 | is there newer text?                   | if saved since    | no                         | yes: 409                  |
 | discard                                | no-op             | it is DISCARDED            | it is DISCARDED           |
@@ -155,7 +156,7 @@ def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Co
 
 
 def put(tx: Transaction, sent: Sent) -> None:
-    """Store a form's text according to the table above."""
+    """Store a form's text according to the table above. If the post already has the text, its state is SAVED."""
     posts.check_size(tx, max(sent.fields.values(), key=len))
     new, fields = sent.copy, {**sent.fields}
     now, mine, post_id = current(tx, new.draft), find(tx, new.id), post_of(tx, new.draft)
@@ -168,6 +169,8 @@ def put(tx: Transaction, sent: Sent) -> None:
     new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
     if now and now.state == OPEN and now.id != new.id and sent.over not in (now.place, now.instead):
         new = new._replace(state=ASIDE)
+    if new.state == SAVED:
+        fields = {"base": fields["base"], "text": ""}
     _write(tx, Sent(new, fields, sent.over), now)
     _bound(tx, new.id)
 

@@ -135,9 +135,6 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
     return typed, wrong
 
 
-# Differences
-
-
 def changed_lines(old: str, new: str) -> Lines:
     """Return the removed and added lines with their kinds, and a few unchanged lines around them.
 

@@ -39,7 +39,7 @@ OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is recorded at most this often
 NOTICE, NOTICE_SECONDS = "-notice", 60
 FOR_WRITERS = {  # maps the beginning of an API message to the message that the page shows instead
-    "must not be in the future": "this date is in the future: choose Schedule, or clear it",
+    "must not be in the future": "this date is in the future: press Schedule, or choose a past date",
     "must be given, and in the future": "choose a date in the future to schedule the post",
     "must be a time in RFC 3339": "choose a date and a time",
     "must be an absolute http": "must be an address that begins with https:// or http://, without spaces",
@@ -48,7 +48,7 @@ NO_SESSION = "You have no session, or it has ended. On the server, “blogapi lo
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -269,7 +269,5 @@ def finish(response: Response) -> Response:
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
     for name, value in HEADERS.items():
-        if own_path() == PREVIEW:  # A post's form frames the preview and its errors.
-            value = value.replace("frame-ancestors 'none'", "frame-ancestors 'self'").replace("DENY", "SAMEORIGIN")
         response.headers.setdefault(name, value)
     return response

@@ -168,10 +168,8 @@ def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
     """Return a page of a post's proposals, newest first, each as a `brief`, and the cursor of the next page."""
     database = request.database
     page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
-    ids, start = [int(json.loads(document)["id"]) for document in page.items], page.next
-    del page  # frees its documents, each of which can be a megabyte
-    now = documents.load(posts.find(database, post_id))
-    return [brief(now, proposals.find(database, post_id, proposal_id)) for proposal_id in ids], start
+    now, ids = documents.load(posts.find(database, post_id)), [json.loads(each)["id"] for each in page.items]
+    return [brief(now, proposals.find(database, post_id, int(proposal_id))) for proposal_id in ids], page.next
 
 
 def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, Any]:

@@ -26,11 +26,11 @@ MAX_BRACKETS = 20_000  # maximum number of opening brackets; each can begin a li
 MAX_CELLS = 20_000  # maximum number of cells in all tables, because a row of one character can be padded to 400 cells
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
-# The preview may load images and styles, but no scripts, and its links must not leave the frame. Images from other
-# hosts load only on request; otherwise, a hostile post could make the owner's browser call hosts in its network.
+# The preview may load images and styles, but no scripts. Images from other hosts load only on request; otherwise, a
+# hostile post could make the owner's browser call hosts in its network.
 POLICY = (
     "default-src 'none'; img-src {}; style-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'self'; sandbox"
+    "frame-ancestors 'none'; sandbox"
 )
 ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)[^"]*" alt="([^"]*)"[^>]*>')
@@ -67,11 +67,13 @@ def show_tasks(state: StateCore) -> None:
 
 
 def set_attributes(state: StateCore) -> None:
-    """Let wide blocks scroll, let lists and quotes follow the direction of their text, and align table columns.
+    """Number blocks by line, let wide ones scroll, let lists and quotes run as their text does, and align columns.
 
     Columns are aligned with a class, because inline styles are forbidden.
     """
     for token in state.tokens:
+        if token.map and token.nesting >= 0:
+            token.attrSet("data-line", str(token.map[0]))
         if token.type in ("fence", "code_block", "table_open"):
             token.attrSet("tabindex", "0")  # lets the arrow keys scroll a wide block
         if token.type in ("bullet_list_open", "ordered_list_open", "blockquote_open"):
@@ -114,14 +116,12 @@ def show_shared() -> Response:
 @views.post(f"{POST}/share")
 @shows_errors(show_post)
 def share_post(post_id: int) -> Response:
-    """Share a post's preview."""
     link = f"{request.service.config.base_url}{ROOT}/shared?token={request.database.write(sessions.share, post_id)}"
     return done(f"/posts/{post_id}", "It shows the post as it was last saved, for seven days.", link=link)
 
 
 @views.post(f"{POST}/withdraw")
 def withdraw_link(post_id: int) -> Response:
-    """Revoke a link to a post's preview."""
     request.database.write(sessions.withdraw, post_id, sent_digest())
     return done(f"/posts/{post_id}", "The preview is no longer shared.")
 
@@ -137,8 +137,8 @@ def show(post: Any, client: str = "", *, is_unsaved: bool = False, is_owner: boo
         html, cover = without_others(html), cover if origin(cover) in (own, "") else ""
     values |= {"cover": cover, "content": html, "is_cut": bounded(content) != content}
     page = render_template("owner/preview.html", **values, is_unsaved=is_unsaved, is_owner=is_owner)
-    headers = {"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"}
-    return Response(page, headers=headers | {"X-Robots-Tag": "noindex"})
+    headers = {"Content-Security-Policy": POLICY.format(sources), "X-Robots-Tag": "noindex"}
+    return Response(page, headers=headers)
 
 
 def bounded(content: str) -> str:

@@ -129,7 +129,6 @@ def previews(reader: Reader, post_id: int) -> list[tuple[bytes, str, str]]:
 
 
 def withdraw(tx: Transaction, post_id: int, digest: bytes) -> None:
-    """Delete a link to a post's preview."""
     tx.execute(PreviewLink.delete().where(PreviewLink.post_id == post_id, PreviewLink.digest == digest))
 
 

@@ -45,7 +45,6 @@ def delete_tag() -> Response:
 
 @views.post("/tags/undo")
 def undo_tag() -> Response:
-    """Undo the last change to a tag."""
     tag = fold(g.form.get("tag", ""))
     count = request.database.write_in_thread(undo.undo_tag, tag, g.form.get("changed_at", ""), request.author)
     return done("/tags", f"The tags of {count} {'post' if count == 1 else 'posts'} were restored.")

@@ -47,7 +47,6 @@ def show_sessions() -> str:
 
 @views.post("/sessions/end")
 def end_sessions() -> Response:
-    """End one session, or all of them."""
     if g.form.get("digest"):
         request.database.write(sessions.end, sent_digest())
         return done("/sessions", "The session was ended.")

@@ -97,7 +97,8 @@ def save_post(post_id: int) -> Any:
         g.form["etag"] = etag_of(now)
     fields = dict.fromkeys(FORM_FIELDS) | load(old)  # None clears the fields that the writer emptied.
     fields["slug"] = fields["slug"] or suggested_slug(fields, old) or old["slug"]
-    if fields["published_at"] == old.get("published_at"):
+    is_emptied = old["status"] == "published" and not fields["published_at"]  # The post keeps its date.
+    if is_emptied or fields["published_at"] == old.get("published_at"):
         del fields["published_at"]  # An unedited date is not checked again, because a clock may have been set back.
     save = partial(copies.save, sent=sent)
     return change(post_id, outcome("was saved."), save, fields, lambda post_id: (show_form(post_id), 412))
@@ -117,7 +118,6 @@ def suggested_slug(typed: Mapping[str, Any], post: Mapping[str, Any]) -> str:
 
 
 def sent_form() -> Sent:
-    """Return the form that is being saved."""
     text = etag_of("\0".join(g.form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
     return as_sent(g.form.get("copy", ""), {"base": base_of(g.form), "text": text})
 
@@ -140,15 +140,20 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     copy = sent.copy
     if not copy.id:
         raise BadRequest("This is not a copy.")
+    post_id = copies.post_of(request.database, copy.draft)
+    news = news_of(post_id)
+    if news.get("is_saved"):
+        saved = copy._replace(state=SAVED, etag=news["etag"])
+        sent = Sent(saved, {**sent.fields, "base": base_of(g.form)}, sent.over)
     if "content" in g.form:
         request.database.write(copies.put, sent)
-    post_id = copies.post_of(request.database, copy.draft)
     path = form_of(post_id)
     answer: dict[str, Any] = {"form_token": form_token(path), "preview_token": form_token(PREVIEW)}
-    answer |= {"upload_token": form_token(UPLOAD), "form": address(path)} | news_of(post_id)
+    answer |= {"upload_token": form_token(UPLOAD), "form": address(path)} | news
     now, rival = copies.current(request.database, copy.draft), copies.newer(request.database, sent)
-    if now and now.id == copy_id and now.state == SAVED:
+    if now and now.id == copy_id and (now.state == SAVED or now.etag != g.form.get("etag", now.etag)):
         answer |= {"saved_etag": now.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
+        answer["is_saved"] = now.state == SAVED
     if now and rival:
         mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.over)
         answer |= {"over": now.instead, "at": now.saved_at, "browser": now.browser, "mine": mine.id if mine else ""}
@@ -156,9 +161,9 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     return jsonify(answer), 409 if rival else 200
 
 
-def news_of(post_id: int | None) -> dict[str, str]:
-    """Return the state of a post, and the slug and URL that saving its form would give it."""
-    post, news, url_of = NEW, {}, request.service.config.url_on_site
+def news_of(post_id: int | None) -> dict[str, Any]:
+    """Return the state of a post, whether it has the form's text, and the slug and URL that the form would give it."""
+    post, news, url_of = NEW, dict[str, Any](), request.service.config.url_on_site
     if post_id:
         try:
             document = posts.find(request.database, post_id)
@@ -168,6 +173,8 @@ def news_of(post_id: int | None) -> dict[str, str]:
         news = {"etag": etag_of(document), "status_of_post": post["status"]}
         news["url"] = url_of(post) if post["status"] == "published" else ""
         news["published_at"] = post.get("published_at", "")
+        typed = g.form.to_dict() | {"slug": g.form.get("slug") or post["slug"]}
+        news["is_saved"] = "content" in typed and as_typed(post).items() <= typed.items()
     if "content" in g.form:
         news["slug"] = suggested_slug(g.form, post)
         slug = g.form.get("slug", "")[: documents.MAX_SLUG] or news["slug"] or post["slug"] or "…"

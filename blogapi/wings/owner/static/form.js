@@ -13,8 +13,7 @@ const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.val
 
 // The bar shows the state. Screen readers announce each outcome once. An alarm stays until its cause is gone.
 const [saving, said] = [document.getElementById("saving"), document.getElementById("said")];
-const alarms = create("div", { className: "alarms" }, { role: "alert" });
-bar.prepend(alarms);
+const alarms = bar.querySelector(".alarms");
 let announced = "";
 const say = (text, kind = announced, ...links) => {
   saving.replaceChildren(text, ...links);
@@ -33,7 +32,7 @@ const time = () => new Date().toLocaleTimeString(undefined, { hour: "2-digit", m
 // The settings or the preview can be open, beside the text or, on a narrow screen, in place of the text.
 const sheet = document.querySelector(".sheet");
 const isWide = matchMedia("(min-width: 62rem)");
-const [panel, settings] = [document.getElementById("panel"), create("button", { type: "button", textContent: "Settings" }, { "aria-controls": "panel" })];
+const [panel, settings] = [document.getElementById("panel"), document.getElementById("settings")];
 let [top, before] = [0, ""]; // the scroll position of the text, and the panel that was open
 const showBeside = (side) => {
   [top, before] = [sheet.dataset.side ? top : scrollY, sheet.dataset.side];
@@ -41,13 +40,12 @@ const showBeside = (side) => {
   settings.ariaExpanded = String(side === "settings");
   document.getElementById("preview").ariaPressed = String(side === "preview");
   if (!isWide.matches) {
-    side || content.focus({ preventScroll: true });
+    side || document.activeElement.closest(".page") || content.focus({ preventScroll: true });
     scrollTo(0, side ? 0 : top);
   }
 };
 const toggleBeside = (side) => showBeside(sheet.dataset.side !== side ? side : side === "preview" && isWide.matches ? before : "");
 settings.addEventListener("click", () => toggleBeside("settings"));
-document.getElementById("preview").before(settings, " ");
 showBeside(isWide.matches ? "settings" : "");
 
 // If the response to this form is a page with the same form, move the messages of that page to the fields here.
@@ -85,4 +83,4 @@ tags.addEventListener("input", () => {
 const joinLines = ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " "));
 post.elements.title.addEventListener("input", joinLines);
 
-export { alarm, bar, clear, content, date, fields, isWide, mark, post, saveButton, say, sheet, showBeside, time, toggleBeside, typed, upload };
+export { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, showBeside, time, toggleBeside, typed, upload };

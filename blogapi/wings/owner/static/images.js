@@ -5,15 +5,14 @@ import { button, changed, create, formOf, load } from "./owner.js";
 const IN_TEXT = /!\[((?:\\.|[^[\]\\\n])*)\]\(\S{0,200}?\/images\/(\w+\.\w+)\)/g; // uploaded images
 
 export const openImages = (editor, { post, upload, say, alarm }) => {
-  const [hint, file, cover] = [document.getElementById("file-hint"), document.getElementById("file"), post.elements.cover_image];
+  const [file, coverFile, cover] = [...document.querySelectorAll("[type=file]"), post.elements.cover_image];
   const all = upload.action.replace(/\/upload$/, "");
   const addressOf = (name) => (name ? new URL(`../images/${name}`, all).pathname : ""); // on this page
   let uploads = Promise.resolve();
   const enqueue = (work) => editor.adds((uploads = uploads.then(work).catch(() => {})));
 
   // Shrink photographs before the upload, unless the checkbox is cleared.
-  const [extra, shrinks] = [create("label"), create("input", { type: "checkbox", checked: true })];
-  extra.append(shrinks, " Shrink photographs wider or taller than 2,560 pixels");
+  const shrinks = document.getElementById("shrinks");
   const smaller = async (image) => {
     const isJpeg = image.type === "image/jpeg";
     const isPhotograph = isJpeg || /\.hei[cf]$/i.test(image.name);
@@ -51,9 +50,6 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   };
   file.setAttribute("form", "upload"); // Without this script, the file is sent with the post.
   [file.multiple, file.className, file.accept] = [true, "bare", `${file.accept},image/heic,image/heif`];
-  document.querySelector("button[name=upload]").remove();
-  hint.textContent = "Or paste it, or drop it on the text.";
-  hint.before(extra);
   // Emptying the field lets the writer choose the same file again.
   const onFiles = (input, use) => input.addEventListener("change", () => [use([...input.files]), (input.value = "")]);
   onFiles(file, add);
@@ -64,7 +60,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     press.append(create("img", { src, alt: "", loading: "lazy" }), name);
     return press;
   };
-  const strip = create("div", { className: "strip" }, { role: "group", "aria-label": "Images in the text" });
+  const strip = document.querySelector(".strip");
   const find = () => [...editor.doc.matchAll(IN_TEXT)];
   const goTo = (number) => {
     const { index, 0: markdown } = find()[number];
@@ -77,21 +73,13 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     strip.dataset.shown === String(images) || strip.replaceChildren(...images.map(show));
     strip.dataset.shown = images;
   };
-  hint.after(strip);
   editor.changed(draw);
   draw();
 
   // The picker shows the uploaded images, for the text and for the cover.
-  const [picker, list] = [create("dialog", {}, { "aria-label": "Images" }), create("ul", { className: "picker" })];
-  const field = (textContent, type) => {
-    const box = create("label", { textContent });
-    picker.append(box);
-    return box.appendChild(create("input", { type, dir: "auto" }));
-  };
-  const search = field("Search by name", "search");
-  const alt = field("Description for people who cannot see the image (optional)", "text");
+  const picker = document.getElementById("picker");
+  const [search, alt, list, more, close] = picker.querySelectorAll("input, ul, button");
   let [choose, next] = [null, ""];
-  const more = button("More", () => show(next));
   const show = async (address) => {
     const isFirst = address !== next;
     next = address;
@@ -116,8 +104,8 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     show(all);
   };
   search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
-  picker.append(list, more, " ", button("Close", () => picker.close()));
-  document.body.append(picker);
+  more.addEventListener("click", () => show(next));
+  close.addEventListener("click", () => picker.close());
   const addPicked = (url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`);
   file.after(button("Choose an uploaded image", pick(addPicked, true)));
 
@@ -126,10 +114,9 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   cover.addEventListener("input", () => {
     thumbnail.hidden = !(thumbnail.src = addressOf(cover.value.split("/images/")[1]));
   });
-  const coverFile = create("input", { type: "file", accept: file.accept, hidden: true });
   onFiles(coverFile, ([image]) => enqueue(() => store(image).then(({ url }) => url && setCover(url))));
   const quiet = [button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet")];
-  cover.after(...quiet, coverFile, thumbnail);
+  cover.after(...quiet, thumbnail);
 
   return { add, open: () => file.click() };
 };

@@ -1,11 +1,10 @@
 // The page also works without this script, but then the copy buttons stay hidden.
 for (const button of document.querySelectorAll("[data-copies]")) {
   button.hidden = false;
-  button.addEventListener("click", async () => {
+  button.addEventListener("click", () => {
     const source = document.getElementById(button.dataset.copies);
     getSelection().selectAllChildren(source);
-    const copied = await navigator.clipboard?.writeText(source.textContent).then(() => true, () => false);
-    button.nextElementSibling.textContent = copied || document.execCommand("copy") ? "Copied" : "Press Ctrl+C to copy";
+    button.nextElementSibling.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C to copy";
   });
 }
 
@@ -40,8 +39,8 @@ for (const time of document.querySelectorAll("time[datetime*=T]")) {
 for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   const sent = create("input", { type: "hidden", name: field.name, value: field.dataset.time });
   const local = (moment) => new Date(moment - moment.getTimezoneOffset() * 60000);
-  const show = (moment) => (field.value = local(moment).toISOString().slice(0, 19));
-  field.value && !isNaN(new Date(field.dataset.time)) && show(new Date(field.dataset.time));
+  const show = (moment) => isNaN(moment) || (field.value = local(moment).toISOString().slice(0, 19));
+  field.value && show(new Date(field.dataset.time));
   const effect = field.form.querySelector(".effect") ?? {};
   const usual = effect.textContent;
   const explain = () => {
@@ -53,17 +52,16 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
     sent.value = field.value ? `${new Date(field.value).toISOString().slice(0, 19)}Z` : "";
     explain();
   });
+  sent.addEventListener("change", () => show(new Date(sent.value)));
   field.removeAttribute("name");
   field.after(sent);
   field.labels[0].textContent = field.labels[0].textContent.replace(/\(.*\)/, `(${zone})`);
-  const setTomorrow = () => changed(field, show(new Date(new Date().setHours(24 + 8, 0, 0, 0))));
-  sent.after(button("Tomorrow 8:00", setTomorrow, "quiet"));
+  sent.after(button("Tomorrow 8:00", () => changed(field, show(new Date(new Date().setHours(24 + 8, 0, 0, 0)))), "quiet"));
 }
 
 // A database in the browser keeps text that could not be sent yet, in one record for each copy. Its name contains the path
 // of the blog, because another blog may have the same origin. Without permission or space for storage, results are null.
 export const copies = document.body.dataset.keepsAt;
-export const root = copies?.replace(/\/copies\/$/, "");
 const opened = new Promise((resolve, reject) => {
   const opening = indexedDB.open(`blogapi ${copies}`);
   opening.onupgradeneeded = () => opening.result.createObjectStore("copies", { keyPath: "copy" });

@@ -1,6 +1,6 @@
 // Tools for the text of a post: buttons and keys for formatting, pasting, the preview, and the word count.
 import { isWide, sheet, toggleBeside } from "./form.js";
-import { button, create, formOf, load, root, throttled } from "./owner.js";
+import { copies, create, formOf, load, throttled } from "./owner.js";
 
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
@@ -55,32 +55,28 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const cell = editor.doc.indexOf("Title", at);
     editor.select(cell, cell + 5);
   };
+  const lastFootnote = () => Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1])));
   const addFootnote = () => {
-    const name = Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1]))) + 1;
+    const name = lastFootnote() + 1;
     const [at, end] = [editor.selection[1], editor.doc.trimEnd().length];
     editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length));
   };
-  const actions = { // the icon of each (an SVG path in a square of 20 units) and its function
-    Bold: ["M5 3h6a3.5 3.5 0 0 1 0 7H5zm0 7h7a3.5 3.5 0 0 1 0 7H5z", () => wrap("**", "**")],
-    Italic: ["M8 3h7M5 17h7M12 3 8 17", () => wrap("*", "*")],
-    Link: ["m8 12 4-4M9 6l2-2a3.5 3.5 0 0 1 5 5l-2 2m-3 3-2 2a3.5 3.5 0 0 1-5-5l2-2", link],
-    Image: ["M2 4h16v12H2zm0 10 5-5 5 5 2-2 4 4M13 7.5h.1", images.open],
-    Heading: ["M5 3v14M15 3v14M5 10h10", () => begin("## ", /^#{1,6} /)],
-    Quote: ["M8 9H3V4h5v6q0 4-4 6M17 9h-5V4h5v6q0 4-4 6", () => begin("> ")],
-    List: ["M8 5h10M8 10h10M8 15h10M3 5h.1M3 10h.1M3 15h.1", () => begin("- ", /^([-*+]|\d+[.)]) /)],
-    Numbers: ["M9 5h9M9 10h9M9 15h9M2.5 4 4 3v5M2.5 12.5q2.5-1 2.5.5t-2.5 4H5", () => begin("1. ", /^([-*+]|\d+[.)]) /)],
-    Code: ["m7 5-5 5 5 5m6-10 5 5-5 5", () => (selected().includes("\n") ? wrap("```\n", "\n```") : wrap("`", "`"))],
-    Table: ["M2 4h16v12H2zm0 4h16M2 12h16M10 4v12", addTable],
-    Footnote: ["m3 8 7 9m0-9-7 9M14 4l2-1v6", addFootnote],
+  const actions = {
+    Bold: () => wrap("**", "**"),
+    Italic: () => wrap("*", "*"),
+    Link: link,
+    Image: images.open,
+    Heading: () => begin("## ", /^#{1,6} /),
+    Quote: () => begin("> "),
+    List: () => begin("- ", /^([-*+]|\d+[.)]) /),
+    Numbers: () => begin("1. ", /^([-*+]|\d+[.)]) /),
+    Code: () => (selected().includes("\n") ? wrap("```\n", "\n```") : wrap("`", "`")),
+    Table: addTable,
+    Footnote: addFootnote,
   };
-  const tools = create("div", { className: "tools" }, { role: "toolbar", "aria-label": "Formatting" });
-  for (const [title, [path, action]] of Object.entries(actions)) {
-    const tool = Object.assign(button("", action, "quiet"), { title });
-    tool.tabIndex = tools.children.length ? -1 : 0; // The toolbar is a single tab stop; arrow keys move inside it.
-    tool.innerHTML = `<svg viewBox="0 0 20 20"><path d="${path}"/></svg><span class="unseen">${title}</span>`;
-    tools.append(tool);
-  }
+  const tools = document.querySelector(".tools");
   const stops = [...tools.children];
+  stops.forEach((each) => each.addEventListener("click", actions[each.title]));
   tools.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const target = stops.at((stops.indexOf(event.target) + (step ?? 0)) % stops.length);
@@ -88,11 +84,10 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     target.focus();
   });
   tools.addEventListener("mousedown", (event) => event.preventDefault()); // The text keeps the focus.
-  area.before(tools);
   let isPlain = false; // set by Ctrl+Shift+V, because Firefox passes the HTML even then
   area.addEventListener("keydown", (event) => {
     const key = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase();
-    const [, action] = (!event.shiftKey && actions[{ b: "Bold", i: "Italic", k: "Link" }[key]]) || [];
+    const action = !event.shiftKey && actions[{ b: "Bold", i: "Italic", k: "Link" }[key]];
     action && action(event.preventDefault());
     isPlain = event.shiftKey && key === "v";
   });
@@ -120,7 +115,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
     for (const each of body.querySelectorAll("*")) {
       const style = each.getAttribute("data-style") ?? "";
-      const isKept = ({ name, value }) => KEPT.includes(name) || (name === "class" && /^(PRE|CODE)|highlight-/.test(each.tagName + value)); // the language of a block of code
+      const isOfFootnote = !/^H\d/.test(each.tagName) && each.matches("a[href*='#'], :has(a[href*='#'])");
+      const isKept = ({ name, value }) => KEPT.includes(name) || (isOfFootnote && ["id", "name"].includes(name)) || (name === "class" && /^(PRE|CODE)|highlight-/.test(each.tagName + value)); // the language of a block of code
       [...each.attributes].forEach((attribute) => isKept(attribute) || each.removeAttribute(attribute.name));
       const { fontWeight, fontStyle } = create("p", { style }).style; // If the style says nothing, the element does.
       const isBold = fontWeight ? /bold|[6-9]00/.test(fontWeight) : /^(B|STRONG)$/.test(each.tagName);
@@ -137,7 +133,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   // the place of insertion, so text typed in the meantime stays after the pasted text. Ctrl+Shift+V pastes plain text.
   const convert = async (html) => {
     const options = { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) };
-    const answer = await fetch(`${root}/markdown`, options);
+    const answer = await fetch(copies.replace(/copies\/$/, "markdown"), options);
     return answer.ok ? (await answer.text()).trim() : Promise.reject(new Error());
   };
   const pasteHtml = async (html, text) => {
@@ -146,7 +142,11 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const place = editor.place();
     const markdown = html.length > MAX_PASTED ? [] : await inParts(cleaned(html), convert).catch(() => []);
     await editor.settled();
-    editor.fill(place, markdown.join("\n\n") || text.replace(/\r\n?/g, "\n"));
+    const whole = markdown.join("\n\n");
+    const last = lastFootnote(); // The numbers of pasted footnotes continue those in the text.
+    const numbered = whole.replace(/\[\^(\d+)\]/g, (mark, number) => (whole.includes(`${mark}:`) ? `[^${Number(number) + last}]` : mark));
+    editor.fill(place, numbered || text.replace(/\r\n?/g, "\n"));
+    say("");
     alarm("paste", markdown.length ? "" : "Pasted as plain text, because the formatting could not be read.");
   };
   area.addEventListener("paste", (event) => {
@@ -165,12 +165,10 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     event.preventDefault();
   });
   area.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
-  const drop = (event) => event.dataTransfer.files.length && images.add(event.dataTransfer.files, event.preventDefault());
-  area.addEventListener("drop", drop);
+  area.addEventListener("drop", (event) => event.dataTransfer.files.length && images.add(event.dataTransfer.files, event.preventDefault()));
 
   // The preview is shown beside the text or, on a narrow screen, in place of the text, and follows changes.
-  const shown = create("section", { className: "preview shown", tabIndex: 0 }, { "aria-label": "Preview" });
-  document.getElementById("page").after(shown);
+  const shown = document.querySelector(".preview.shown");
   const toggle = document.getElementById("preview");
   let [drawing, isLate] = [null, false];
   const draw = async () => {
@@ -178,13 +176,13 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? ["The preview cannot be shown now."]));
     reveal();
   };
-  const reveal = () => { // Show the block with the caret.
-    const [at, text] = [editor.selection[1], editor.doc];
-    const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, `${text}\n`.indexOf("\n", at));
-    const words = (line.match(/[\p{L}\p{N}][\p{L}\p{N} ,;’-]*/gu) ?? []).sort((one, other) => other.length - one.length)[0]?.trim();
-    const block = [...shown.querySelectorAll("p, li, h1, h2, h3, h4, pre, td")].find((each) => words && each.textContent.includes(words));
+  const reveal = () => { // Show the block with the caret, or the one before it. Each block has the number of its first line.
+    const line = editor.doc.slice(0, editor.selection[1]).split("\n").length - 1;
+    const begun = [...shown.querySelectorAll("[data-line]")].filter((each) => each.dataset.line <= line);
+    const block = begun.sort((one, other) => one.dataset.line - other.dataset.line).at(-1);
     block?.scrollIntoView({ block: isWide.matches ? "nearest" : "center" });
   };
+  shown.addEventListener("load", () => reveal(), true); // An image that was not loaded before moves the text below it.
   const follow = () => {
     isLate = Boolean(drawing);
     drawing ??= sheet.dataset.side === "preview" ? draw().finally(() => ((drawing = null), isLate && follow())) : null;
@@ -198,7 +196,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   });
 
   // The word count, the reading time, and the text direction, because `dir=auto` takes minutes for a megabyte.
-  const words = create("p", { className: "hint" });
+  const words = document.getElementById("words");
   const count = () => {
     const text = editor.doc;
     const letters = text.match(LETTERS)?.length ?? 0;
@@ -212,5 +210,4 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   editor.changed(count);
   editor.changed(follow);
   count();
-  area.after(words);
 };

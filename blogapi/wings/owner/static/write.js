@@ -1,5 +1,5 @@
 // The form of a post. The server keeps a copy of the typed text. Only a button changes the post.
-import { alarm, bar, clear, content, date, fields, isWide, mark, post, saveButton, say, time, typed, upload } from "./form.js";
+import { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, showBeside, time, typed, upload } from "./form.js";
 import { button, changed, copies, create, handOver, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
 import { openEditor } from "./editor.js";
 import { openImages } from "./images.js";
@@ -70,11 +70,12 @@ const exchange = async (during = "sending", keepalive = false) => {
   state === "sending" && next();
   return status;
 };
-const takeTokens = ({ form_token: mine, preview_token: preview, upload_token: ofUpload }) => { // A new session has other tokens.
-  [post.elements.form_token.value, post.elements.preview_token.value, upload.elements.form_token.value] = [mine, preview, ofUpload];
-};
 const takeIn = (answer, isNews) => {
-  takeTokens(answer);
+  const tokens = [post.elements.form_token, post.elements.preview_token, upload.elements.form_token]; // A new session has other ones.
+  tokens.forEach((each, at) => (each.value = [answer.form_token, answer.preview_token, answer.upload_token][at]));
+  if (answer.saved_etag) { // The post has a text of this form, perhaps from a save without an answer.
+    [etag.value, base.value] = [answer.saved_etag, answer.saved_base];
+  }
   const isOther = answer.etag !== undefined && answer.etag !== etag.value; // The post was changed elsewhere.
   const isHere = state === "saving" || (navigator.userActivation?.hasBeenActive && document.hasFocus() && post.contains(document.activeElement)); // The writer may continue typing.
   const isNewer = answer.is_untouched || (answer.etag && isOther && had === savedAt && !isHere);
@@ -84,8 +85,14 @@ const takeIn = (answer, isNews) => {
     ask(answer);
   } else {
     alarm("rival");
-    isOther && warn(answer);
-    isNews && state !== "saving" && say(`Kept ${time()}, not in the post yet`, "kept");
+    isOther ? warn(answer) : alarm("changed");
+    if (answer.is_saved && savedAt !== had && !isUnsent()) {
+      savedAt = had;
+      clear();
+      say("No unsaved changes", "kept");
+    } else if (isNews && state !== "saving") {
+      say(`Kept ${time()}, not in the post yet`, "kept");
+    }
     suggest(answer);
   }
 };
@@ -126,19 +133,25 @@ post.addEventListener("input", (event) => {
   if (!fields.includes(event.target) && event.target.type !== "datetime-local") {
     return;
   }
+  event.target.removeAttribute("aria-invalid"); // The message is about what was there before.
+  document.getElementById(`${event.target.id}-wrong`)?.remove();
   number.value = Number(number.value) + 1;
   keep();
   const isUnnamed = isNew() && !location.search.includes(draft.value);
   isUnnamed && history.replaceState(null, "", `?copy=${draft.value}`); // so that a reload shows this draft
   state === "idle" && sendSoon();
 });
-const leave = () => {
-  if (isUnsent()) {
-    const keepalive = sizeOf(typed()) < 60000; // With keepalive, browsers send at most 64 KiB.
-    records.set(typed());
-    isResting() ? exchange("sending", keepalive) : put(typed(), keepalive);
+let isHanded = false;
+const leave = () => { // Firefox ends a script that computes for long while the page is being left.
+  const record = isUnsent() ? typed() : null;
+  number.value > 0 && localStorage.setItem(copies + draft.value, editor.selection[0]);
+  if (record) {
+    const keepalive = content.textLength < 60000 && sizeOf(record) < 60000; // With keepalive, browsers send at most 64 KiB.
+    records.set(record);
+    isResting() ? exchange("sending", keepalive) : put(record, keepalive);
   }
-  handOver(isUnsent() ? typed() : null);
+  (record || isHanded) && handOver(record);
+  isHanded = Boolean(record);
 };
 const look = () => state === "idle" && exchange(); // Ask for news.
 addEventListener("pagehide", leave);
@@ -192,7 +205,7 @@ const save = async (submitter) => {
   const answer = await fetch(post.action, { method: "POST", body, redirect: "manual" }).catch(() => null);
   if (!answer || answer.status >= 500) {
     pressed = null;
-    alarm("failed", "Not saved: the server does not answer. Press Save again.");
+    alarm("failed", `Not saved: the server does not answer. Press ${submitter.textContent} again.`);
     soon("waiting", 2000);
   } else if (answer.status === 400) {
     mark(parse(await answer.text()));
@@ -216,15 +229,16 @@ const goOn = async (sent, publishes) => {
     state = "leaving";
     return location.assign(publishes ? page : now.form);
   }
-  takeTokens(now);
-  [etag.value, base.value, draft.value, post.action] = [now.saved_etag, now.saved_base, page.match(/\d+$/)[0], now.form];
+  [draft.value, post.action] = [page.match(/\d+$/)[0], now.form];
+  had = savedAt = Math.max(had, Number(sent));
+  takeIn(now, false);
   history.replaceState(null, "", now.form);
   clear();
   document.title = `Edit ${post.elements.title.value} – blogapi`;
   Object.assign(document.querySelector(".heading a"), { href: page, textContent: "Back to the post" });
-  had = savedAt = Math.max(had, Number(sent));
   date.value ||= status.value === "published" ? now.published_at : "";
-  ["changed", "failed", "image", "paste", "rival"].forEach((kind) => alarm(kind));
+  date.dispatchEvent(new Event("change")); // shows it
+  ["failed", "image", "paste"].forEach((kind) => alarm(kind));
   const link = status.value === "published" && now.url ? [" ", create("a", { href: now.url, textContent: "View on the site" })] : [];
   const outcome = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
   say(`${outcome} ${time()}`, `saved ${sent}`, ...link);
@@ -242,8 +256,13 @@ post.addEventListener("keydown", (event) => {
 });
 
 const editor = openEditor(content, () => isResting() && next());
-editor.area.setSelectionRange(content.textLength, content.textLength);
-isWide.matches && !isNew() && content.focus({ preventScroll: true });
+const caret = Number(localStorage.getItem(copies + draft.value)); // where the writer left this text
+post.elements.title.autofocus || editor.select(caret, caret);
+isWide.matches || content.blur(); // Otherwise, a phone would show its keyboard.
+isWide.addEventListener("change", () => {
+  showBeside(isWide.matches || panel.contains(document.activeElement) ? "settings" : "");
+  document.activeElement === content && editor.select(...editor.selection); // scrolls to the caret
+});
 openTools(editor, { post, say, alarm, images: openImages(editor, { post, upload, say, alarm }) });
 visualViewport?.addEventListener("resize", () => {
   bar.style.bottom = `${visualViewport.scale > 1 ? 0 : Math.max(0, innerHeight - visualViewport.height)}px`; // above the keyboard
