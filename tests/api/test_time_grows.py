@@ -1,12 +1,12 @@
 """Even the worst input takes time in proportion to its length."""
 
 import json
-import time
 
 import pytest
 
 from tests.cases import cases
 from tests.service import slowness
+from tests.timing import seconds
 
 pytestmark = pytest.mark.in_process
 
@@ -42,16 +42,6 @@ TEXTS = {
     "strings": lambda size: '["' + '","' * (size // 3),
     "digits": lambda size: '{"a":' + "1" * size,
 }
-
-
-def seconds(run, size):
-    """The least processor time that `run` takes for an input of this size."""
-    best = 9.0
-    for _ in range(4):
-        started = time.process_time()
-        run(size)
-        best = min(best, time.process_time() - started)
-    return best
 
 
 def check(run, size):

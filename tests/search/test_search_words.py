@@ -1,6 +1,5 @@
 """The words of a text."""
 
-import time
 import tracemalloc
 import unicodedata
 
@@ -16,6 +15,7 @@ from blogapi.search import storage as search
 from blogapi.search.words import BETWEEN, DIACRITICS, LONG_RUN, START, of_post, phrases, split
 from blogapi.storage.models import Author
 from tests.cases import cases
+from tests.timing import is_linear
 
 
 @cases(
@@ -73,15 +73,7 @@ def test_no_character_expands_to_a_run_of_marks_that_takes_long_to_sort():
 
 @cases("text", ["\u0e48\u0e38", "\u0f73", "\uff9e\u0f72", "\u0301\u0300", "㌖", "\ufdfa", "a\u0336"])
 def test_splitting_a_text_takes_linear_time(text):
-    def seconds(length):
-        begun = time.process_time()
-        split(text * (length // len(text)))
-        return time.process_time() - begun
-
-    def is_linear():
-        return min(seconds(400_000) for _ in range(3)) < 3 * min(seconds(200_000) for _ in range(3)) + 0.01
-
-    assert any(is_linear() for _ in range(3))  # A busy machine can spoil one comparison.
+    assert is_linear(lambda length: split(text * (length // len(text))), 200_000)
 
 
 # A naive model: every search is compared with the words of every post
