@@ -24,7 +24,7 @@ NOT_A_FILE = re.compile(
 PREFIX = "BLOGAPI_"
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
-OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables for push and pull, which may run on the same machine
+CLIENT_VARIABLES = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables for push and pull, which may run on the same machine
 # http or https, a host, and optionally a port and a path without dot segments, all in characters safe in a shell
 BASE_URL = re.compile(
     r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?((/(?!\.\.?(/|$))[A-Za-z0-9._~-]+)*)"
@@ -95,7 +95,7 @@ class Config:
         """Read the settings. Raises ValueError with the name of the variable, and with what its value must be."""
         variables = cls.variables()
         for variable, value in environ.items():
-            if variable.startswith(PREFIX) and variable not in (*variables, *OF_CLIENTS, env_file.VARIABLE):
+            if variable.startswith(PREFIX) and variable not in (*variables, *CLIENT_VARIABLES, env_file.VARIABLE):
                 raise ValueError(f"{variable}: unknown setting; {_suggestion(variable, value, list(variables))}")
         values: dict[str, Any] = {}
         for variable, setting in variables.items():

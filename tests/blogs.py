@@ -11,7 +11,7 @@ from blogapi.wings.transfer.sources import Sources
 from tests.service import without_rights
 
 SAMPLES = Path(__file__).parent / "samples"
-CACHED = (sites.roots_of, sites.site_of, sites.names_in, inherited._of_folder, exclusions._exclusions)
+CACHED = (sites.roots_of, sites.site_of, sites.names_in, inherited._from_folder, exclusions._exclusions)
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z
 
 

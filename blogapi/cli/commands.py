@@ -17,7 +17,7 @@ import click
 
 import blogapi
 from blogapi import env_file
-from blogapi.config import NOT_A_FILE, OF_CLIENTS, POSTGRESQL, Config, LogFormat, LogLevel, is_loopback
+from blogapi.config import CLIENT_VARIABLES, NOT_A_FILE, POSTGRESQL, Config, LogFormat, LogLevel, is_loopback
 from blogapi.engines import engine_for
 from blogapi.server.start import SETTINGS, refuse_taken_address
 from blogapi.storage import keys as api_keys
@@ -193,7 +193,7 @@ def serve(host: str | None, port: str | None, existing: bool, log_level: str | N
 def show_config(source: tuple[str, set[str]]) -> None:
     """Print each setting with its source and its value. Passwords and keys are masked."""
     path, from_file = source
-    defaults = dict.fromkeys(OF_CLIENTS, "") | {name: field.default for name, field in Config.variables().items()}
+    defaults = dict.fromkeys(CLIENT_VARIABLES, "") | {name: field.default for name, field in Config.variables().items()}
     for name in [*defaults, *sorted(from_file - defaults.keys())]:
         value = os.environ.get(name, _as_setting(defaults.get(name)))
         origin = path if name in from_file else "environment" if name in os.environ else "default"

@@ -99,17 +99,17 @@ def _read_field(name: str, value: Any, line: int, program: Program | None, zone:
     is_day = name == "published" and isinstance(value, str) and value[:1].isdigit() and value not in TRUTH_NUMBERS
     field, convert = FIELD_CONVERTERS["published_at" if is_day else name]
     if program:
-        value = value if program is OURS else _simplified(name, field, value)
+        value = value if program is OURS else _simplify(name, field, value)
     try:
         result: Any = _time(value, zone) if convert is _time else convert(value)
     except ValueError as error:
         raise MarkdownError(f"`{name}` {error}", line) from None
     if field == "tags" and program:
-        result = _divided(result, value if name in ("tags", "categories") else None, program)
+        result = _split_tags(result, value if name in ("tags", "categories") else None, program)
     return field, result
 
 
-def _simplified(name: str, field: str, value: Any) -> Any:
+def _simplify(name: str, field: str, value: Any) -> Any:
     """Convert another program's value to a form that is valid in a request."""
     if field == "title" and isinstance(value, str):
         return value.strip()
@@ -135,7 +135,7 @@ def _tags_in(value: Any) -> list[Any]:
     return [next((value[name] for name in TAG_KEYS if name in value), value)] if isinstance(value, dict) else [value]
 
 
-def _divided(tags: list[str], value: Any, program: Program) -> list[str]:
+def _split_tags(tags: list[str], value: Any, program: Program) -> list[str]:
     """Split tags in one string by the program's rules, and remove the `#` or `[[…]]` of linked tags."""
     if isinstance(value, str) and program.tag_separator == " " and len(tags) == 1:
         tags = tags[0].split()

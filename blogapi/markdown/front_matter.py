@@ -206,10 +206,10 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         # Report an unclosed quotation where it begins, not at the end of the file.
         is_quotation = (error.context or "").startswith("while scanning")
         mark = (is_quotation and error.context_mark) or error.problem_mark
-        raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", reader.line(mark)) from None
+        raise MarkdownError(f"not valid YAML: {_hint(error.problem)}", reader.line(mark)) from None
 
 
-def _hinted(problem: str | None) -> str:
+def _hint(problem: str | None) -> str:
     """Return our own message for a problem that a parser reports, or else the parser's message."""
     problem = problem or ""
     return next((message for words, message in PARSER_HINTS.items() if words in problem), problem)
@@ -226,7 +226,7 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         reason, _, place = str(error).rpartition(" (at ")
         position = re.match(r"line (\d+)", place)
         line = int(position[1]) + 1 if position else text.rstrip("\n").count("\n") + 2
-        raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", line) from None
+        raise MarkdownError(f"not valid TOML: {_hint(reason[:200])}", line) from None
     except OutOfBounds as error:
         raise MarkdownError(f"the front matter {error}", error.line + 1) from None
     except (RecursionError, ValueError):

@@ -32,7 +32,7 @@ JAVASCRIPT = f"metadata in JavaScript cannot be read: {AS_YAML}"
 MOVABLE_TYPE = "an export from Movable Type cannot be read: import it into WordPress, and use WordPress's export"
 OTHER_HEADERS = "headers of Org, Pandoc or ikiwiki cannot be read: write them as YAML between lines of ---"
 # Patterns of unsupported front matter, and the error message for each
-NOT_READ = {
+UNSUPPORTED = {
     r"[;#]{3,}[ \t]*\n|\"[\w-]+\":(?s:.)*?\n;;;": DELIMITERS,
     r"\{\s*:[a-z]": f"front matter in EDN cannot be read: {AS_YAML}",
     r"%\{\s*\w+:": f"front matter in Elixir cannot be read: {AS_YAML}",
@@ -68,7 +68,7 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
         rest = BREAKS.sub("", content[end:], count=1)
         return b"{", content[:end], rest, content.count("\n", 0, len(content) - len(rest)) + 1
     text = head.replace("\r\n", "\n")
-    for unread, reason in NOT_READ.items():
+    for unread, reason in UNSUPPORTED.items():
         if re.match(unread, text):
             raise MarkdownError(reason, 1)
     if (match := NO_OPENING.match(text)) and HAS_KNOWN.search(match[1]):

@@ -130,7 +130,7 @@ def markdown_of(html: str) -> str:
     """Convert HTML to Markdown in linear time. Raises MarkdownError if the HTML or the Markdown is too large."""
     check_size(html)
     preparation = Preparation()
-    tree = parse_fragment(HTML_CARD.sub(lambda card: f"<p>{preparation.keep(_one_block(card[1]))}</p>", html))
+    tree = parse_fragment(HTML_CARD.sub(lambda card: f"<p>{preparation.protect(_one_block(card[1]))}</p>", html))
     return preparation.markdown(tree, len(html))
 
 
@@ -185,25 +185,25 @@ class Preparation:
         """Convert a tree to Markdown. Raises MarkdownError if the result is too long for HTML of this `length`."""
         self.targets = {(link.attr("href") or "")[1:] for link in tree.select("a[href^='#']")} - {""}
         self._prepare(tree)
-        text = re.sub(rf"(?i){self.name}(\d+)x{FOLLOWING}", self._kept, tree.to_markdown(STYLE))
+        text = re.sub(rf"(?i){self.name}(\d+)x{FOLLOWING}", self._original, tree.to_markdown(STYLE))
         if len(text) > MAX_GROWTH * length + 100:
             raise MarkdownError(f"its Markdown must be at most {MAX_GROWTH} times as long as its HTML")
         return f"{text}\n" if text else ""
 
-    def _kept(self, name: re.Match[str]) -> str:
+    def _original(self, name: re.Match[str]) -> str:
         """Return the text for a placeholder. Escape its brackets if the text after it would make them a link."""
         text = self.texts[int(name[1])]
         is_link = (name["mark"] and text.endswith("]")) or (name["scheme"] and text.endswith("]:"))
         return re.sub(r"[\[\]]", r"\\\g<0>", text) if is_link else text
 
-    def keep(self, text: str) -> str:
+    def protect(self, text: str) -> str:
         """Store a string, and return a placeholder for it."""
         self.texts.append(text)
         return f"{self.name}{len(self.texts) - 1}x"
 
     def _block(self, html: str) -> Element:
         """Return an element that turbohtml converts to a paragraph of raw HTML."""
-        return Element("div", {}, [Text(self.keep(_one_block(html)))])
+        return Element("div", {}, [Text(self.protect(_one_block(html)))])
 
     def _prepare(self, tree: Node) -> None:
         pending: list[tuple[Node, bool]] = [(tree, False)]
@@ -211,16 +211,16 @@ class Preparation:
             parent, is_heading = pending.pop()
             for node in list(parent.children):
                 if isinstance(node, Text):
-                    node.data = UNESCAPED.sub(lambda match: self.keep(match[0]), node.data.replace("\r", "\n"))
+                    node.data = UNESCAPED.sub(lambda match: self.protect(match[0]), node.data.replace("\r", "\n"))
                 elif isinstance(node, Comment) and (match := KEPT_COMMENT.match(node.data)):
                     node.replace_with(self._block(f"<!--{match[1]}-->"))
                 elif isinstance(node, Element) and _stays_html(node):
                     node.replace_with(self._block(node.html))
                 elif isinstance(node, Element) and node.tag == "input":
                     box = "[x]" if "checked" in node.attrs else "[ ]"
-                    node.replace_with(Text(self.keep(box) if node.attr("type") == "checkbox" else ""))
+                    node.replace_with(Text(self.protect(box) if node.attr("type") == "checkbox" else ""))
                 elif isinstance(node, Element) and is_heading and node.tag == "br":
-                    node.replace_with(Text(self.keep("<br>")))
+                    node.replace_with(Text(self.protect("<br>")))
                 elif isinstance(node, Element):
                     self._prepare_element(node)
                     pending.append((node, is_heading or node.tag in HEADINGS))
@@ -253,7 +253,7 @@ class Preparation:
         """Insert an anchor at an element that a link in the same HTML points to, such as a footnote."""
         anchor = element.attr("id") or (element.tag == "a" and element.attr("name")) or ""
         if anchor in self.targets and element.tag in TARGETS and not re.search(r"\s", anchor):
-            mark = Text(self.keep(f'<a id="{escape(anchor)}"></a>'))
+            mark = Text(self.protect(f'<a id="{escape(anchor)}"></a>'))
             first = next((child for child in element.children if isinstance(child, Element)), None)
             if element.tag == "a":
                 element.insert_before(mark)

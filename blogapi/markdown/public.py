@@ -32,7 +32,7 @@ HIDING = re.compile(
     "|entwurf|brouillon|borrador|bozza|rascunho|szkic|черновик|下書き|草稿"
 )
 # Parts of names that hide only a part of a page, such as `hide_title` and `cover.hidden`
-OF_A_PART = re.compile(
+PART_OF_PAGE = re.compile(
     "toc|title|cover|image|thumb|author|comment|sidebar|nav|footer|header|breadcrumb|date|time|shar|related|ads?$"
     "|summary|excerpt|tags?$|categor|licen[cs]e|copyright|reading|toolbar|banner|hero|avatar|social|pagination|subscribe$"
     "|newsletter$|menu|heading|caption|byline|description|reaction|hashnode|message|notes?$|button|logo|widget|search|meta"
@@ -66,7 +66,7 @@ class Inherited(NamedTuple):
 
 
 def _hides(value: str, now: str) -> bool:
-    return value not in OFF and not OF_A_PART.search(value)
+    return value not in OFF and not PART_OF_PAGE.search(value)
 
 
 def _limits(value: str, now: str) -> bool:
@@ -74,7 +74,7 @@ def _limits(value: str, now: str) -> bool:
 
 
 def _says_hidden(value: str, now: str) -> bool:
-    return value in OFF or (bool(HIDING.search(_plain(value))) and not OF_A_PART.search(value))
+    return value in OFF or (bool(HIDING.search(_plain(value))) and not PART_OF_PAGE.search(value))
 
 
 def _is_over(value: str, now: str) -> bool:
@@ -166,7 +166,7 @@ def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
     while match := NEUTRAL.match(plain):
         plain = plain[match.end() :]
     tests = tuple(test for test, names in NAMES.items() if re.fullmatch(names, plain))
-    return (*tests, _hides) if HIDING.search(plain) and not OF_A_PART.search(plain) else tests
+    return (*tests, _hides) if HIDING.search(plain) and not PART_OF_PAGE.search(plain) else tests
 
 
 def _reasons(values: Mapping[str, Any], now: str, prefix: str = "") -> Iterator[str]:

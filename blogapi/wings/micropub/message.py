@@ -80,10 +80,10 @@ def read(request: Request, opened: ExitStack) -> Submission:
     elif request.mimetype == JSON:
         authorize_writer(request)
         check_content_type(request, TYPES)
-        return _of_json(parse_json(read_body(request)))
+        return _parse_json(parse_json(read_body(request)))
     else:
         check_content_type(request, TYPES)
-        fields, files = _urlencoded(request), []
+        fields, files = _read_urlencoded(request), []
     texts = dict(reversed(fields))  # If a name occurs several times, the first field wins.
     action, url, kind = (texts.get(name, "") for name in ("action", "url", "h"))
     properties = without_empty(_properties(pair for pair in fields if pair[0] not in RESERVED))
@@ -118,7 +118,7 @@ def _is_empty(value: Any) -> bool:
     return all(value in ("", None, []) for value in values)
 
 
-def _of_json(body: dict[str, Any]) -> Submission:
+def _parse_json(body: dict[str, Any]) -> Submission:
     """Return the submission in a JSON body. A value that is not in a list is treated as a list of one."""
     properties = body.get("properties", {})
     kinds = body.get("type") or [""]
@@ -132,7 +132,7 @@ def _of_json(body: dict[str, Any]) -> Submission:
     return Submission(action, url, kind, without_empty(lists), body, [])
 
 
-def _urlencoded(request: Request) -> list[tuple[str, str]]:
+def _read_urlencoded(request: Request) -> list[tuple[str, str]]:
     """Read a form without files. It is decoded in a thread, because 4 MB of percent-encoded text can take a second."""
     limit = MAX_STRANGER_BYTES
     if "HTTP_AUTHORIZATION" in request.environ:

@@ -30,7 +30,7 @@ MAX_SECONDS = 900  # time limit on a request, enough for 12 MiB on a slow connec
 MAX_ATTEMPTS = 6  # attempts for a request that gets no response or a 5xx; the last is 31 s after the first
 MAX_WAIT = 3600  # maximum total wait (in seconds) during a request, for example at the rate limit
 MAX_REASON = 500  # maximum length of a message from the service (in characters)
-OF_ONE_POST = (400, 403, 412, 413, 415)  # statuses that concern one post; other posts can still be sent
+ONE_POST_STATUSES = (400, 403, 412, 413, 415)  # statuses that concern one post; other posts can still be sent
 HEADER_NUMBER = re.compile("[0-9]{1,9}")
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # maximum number of posts or images on a page, and in a list
 MAX_JSON_VALUES, MAX_JSON_DEPTH = 600 * MAX_PAGE, 32  # `params` alone can have 500 values per post
@@ -180,7 +180,7 @@ class Remote:
             reason = f"{self.url} returned status {response.status}"
         if response.status == 429:
             return "the rate limit is reached"
-        if response.status in OF_ONE_POST:
+        if response.status in ONE_POST_STATUSES:
             raise NotSynced(reason)
         if response.status < 400:
             target = response.headers.get("Location", "")[:200].partition("/v1/")[0]
@@ -189,7 +189,7 @@ class Remote:
             raise RemoteError(reason)
         return reason
 
-    def _parsed(self, response: ApiResponse, read: Callable[[Any], Any]) -> Any:
+    def _parse(self, response: ApiResponse, read: Callable[[Any], Any]) -> Any:
         """Parse the JSON in a response, and convert it with `read`. Raises RemoteError."""
         try:
             return read(json_in(response))
@@ -201,13 +201,13 @@ class Remote:
     @cached_property
     def scope(self) -> str:
         """The scope of the key, fetched on first use."""
-        return self._parsed(self._send("GET", "/v1/key", also=(404,)), lambda key: str(key["scope"]))
+        return self._parse(self._send("GET", "/v1/key", also=(404,)), lambda key: str(key["scope"]))
 
     def _pages(self, path: str, options: str = "") -> Iterator[Any]:
         count, query = 0, f"limit={MAX_PAGE}{options}"
         while query:
             response = self._send("GET", f"{path}?{query}", also=(404,))
-            page = self._parsed(response, list.copy)  # fails unless it is a list
+            page = self._parse(response, list.copy)  # fails unless it is a list
             count, following = count + max(len(page), FEW_ON_PAGE), NEXT_LINK.search(response.headers.get("Link", ""))
             if len(page) > MAX_PAGE or (following and count > MAX_POSTS):
                 raise RemoteError(f"the list at {self.url}{path} never ends")
@@ -217,13 +217,13 @@ class Remote:
     def posts(self) -> Iterator[Post]:
         """Yield LISTED_FIELDS of every post."""
         for post in self._pages("/v1/posts", f"&fields={','.join(LISTED_FIELDS)}"):
-            yield self._checked(post, LISTED_SCHEMA)
+            yield self._validate(post, LISTED_SCHEMA)
 
     def fetch(self, ids: Collection[str]) -> Iterator[Post]:
         if len(ids) <= FEW:
             yield from filter(None, map(self.post, sorted(ids, key=int)))
         else:
-            yield from (post for post in map(self._whole, self._pages("/v1/posts")) if post["id"] in ids)
+            yield from (post for post in map(self._as_post, self._pages("/v1/posts")) if post["id"] in ids)
 
     def post(self, where: str) -> Post | None:
         """Return a post by its id or `by-slug/…`, or None if it does not exist."""
@@ -244,7 +244,7 @@ class Remote:
         response = self._send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
         if response.status >= 400:
             return None
-        return self._parsed(
+        return self._parse(
             response,
             lambda rows: [
                 (str(int(row["revision"])), str(row["post"]["updated_at"]), str(row["replaced_at"]))
@@ -259,14 +259,14 @@ class Remote:
 
     def _post_in(self, response: ApiResponse) -> Post:
         etag = response.headers.get("ETag", "")
-        return self._whole(self._parsed(response, dict), etag if ETAG.fullmatch(etag) else "")
+        return self._as_post(self._parse(response, dict), etag if ETAG.fullmatch(etag) else "")
 
-    def _whole(self, post: Any, etag: str = "") -> Post:
-        post = self._checked(post)
+    def _as_post(self, post: Any, etag: str = "") -> Post:
+        post = self._validate(post)
         images = sorted({start for start, _ in images_in(post)})
         return post | {"etag": etag, "fingerprint": fingerprint(post)} | ({"images": images} if images else {})
 
-    def _checked(self, post: Any, schema: PostSchema = SCHEMA) -> Post:
+    def _validate(self, post: Any, schema: PostSchema = SCHEMA) -> Post:
         try:
             return schema.load(dict(post), unknown=EXCLUDE)  # A newer service may send more fields.
         except (ValidationError, TypeError, ValueError) as error:
@@ -282,7 +282,7 @@ class Remote:
 
     def upload(self, name: str, kind: str, data: bytes) -> str:
         response = self._send("POST", f"/v1/images?{urlencode({'name': name})}", data, Content_Type=kind)
-        return self._image(self._parsed(response, dict))[1]
+        return self._image(self._parse(response, dict))[1]
 
     def _image(self, image: Any) -> tuple[str, str]:
         with suppress(TypeError, KeyError):

@@ -67,7 +67,7 @@ def with_fields(
             if field == "tags":  # Write all tags under one name.
                 changes |= dict.fromkeys({*NAMES_OF_FIELDS["tags"]} & file.lines.keys(), "")
             changes[name] = _lines(field, new, ["", "", *text.split("\n")][file.lines.get(name, 0)])
-    return data[:start] + _replaced(text, file.lines, changes).encode() + data[start + len(text.encode()) :]
+    return data[:start] + _replace(text, file.lines, changes).encode() + data[start + len(text.encode()) :]
 
 
 def _lines(field: str, value: Any, old: str = "") -> str:
@@ -112,7 +112,7 @@ def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
     if not (are_mappings and indent and keys.keys() == old.keys() and OPENED.fullmatch(first)):
         return fresh
     changes = _values(inner, keys, {key: (old.get(key), new.get(key)) for key in {**old, **new}})
-    replaced = _replaced("".join(f"{line}\n" for line in inner), keys, changes)
+    replaced = _replace("".join(f"{line}\n" for line in inner), keys, changes)
     return f"{name}:\n" + re.sub("^(?=.)", indent, replaced, flags=re.MULTILINE)
 
 
@@ -127,7 +127,7 @@ def _span(lines: Sequence[str], places: Mapping[str, int], name: str) -> slice:
     return slice(start, stop)
 
 
-def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) -> str:
+def _replace(text: str, places: Mapping[str, int], changes: Mapping[str, str]) -> str:
     """Replace the lines of each changed name that is in `places`, and append the other changed names."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split("\n")[:-1]
@@ -144,13 +144,13 @@ def _with_comments(old: Sequence[str], new: list[str]) -> list[str]:
     if not new:
         return []
     # Keep the spelling of the name.
-    first = f"{old[0].partition(':')[0]}:{new[0].partition(':')[2]}{_parted(old[0])[1]}"
+    first = f"{old[0].partition(':')[0]}:{new[0].partition(':')[2]}{_split_comment(old[0])[1]}"
     items = [line for line in old[1:] if line.lstrip().startswith("-")]
     if not (items and OPENED.fullmatch(old[0]) and new[1:] and new[1].startswith("  -")):
         return [first, *new[1:]]
     kept: dict[str, tuple[list[str], str]] = {}  # the comments above and after an item
     above: list[str] = []
-    for code, comment in map(_parted, old[1:]):
+    for code, comment in map(_split_comment, old[1:]):
         if code.strip():
             kept.setdefault(code.strip(), (above, comment))
             above = []
@@ -164,7 +164,7 @@ def _with_comments(old: Sequence[str], new: list[str]) -> list[str]:
     return lines
 
 
-def _parted(line: str) -> tuple[str, str]:
+def _split_comment(line: str) -> tuple[str, str]:
     """Return a line of YAML without the comment at its end, and the comment."""
     match = COMMENTED.fullmatch(line)
     return (match[1], match[2] or "") if match else (line, "")

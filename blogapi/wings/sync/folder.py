@@ -156,8 +156,8 @@ def refuse_unfinished(recorded: Container[str], data: bytes) -> None:
     if b"\0" in data:
         raise MarkdownError("contains NUL bytes, probably left by a crash: restore it")
     marks = [*MARKS.finditer(data)]
-    if is_whole := re.search(b"<=+>", b"".join(mark[0][:1] for mark in marks)):
-        line = data.count(b"\n", 0, marks[is_whole.start()].start()) + 1
+    if conflict := re.search(b"<=+>", b"".join(mark[0][:1] for mark in marks)):
+        line = data.count(b"\n", 0, marks[conflict.start()].start()) + 1
         raise MarkdownError("contains git conflict markers: resolve the conflict, or indent them", line)
 
 

@@ -72,7 +72,7 @@ class Pull:
 
     def _write(self, name: str, post: Post, is_mine: bool) -> Result:
         exists = self.working.exists(name)
-        data = self._with_images(name, self._written(name, post))
+        data = self._with_images(name, self._render(name, post))
         why = f"yours is {self._keep(name)}" if exists and is_mine else ""
         self.working.write(name, data)
         if not self.working.dry_run:
@@ -92,7 +92,7 @@ class Pull:
 
     # Contents of files
 
-    def _written(self, name: str, post: Post) -> bytes:
+    def _render(self, name: str, post: Post) -> bytes:
         """Return a file's new bytes: edited if possible, or else rewritten.
 
         Raises NotSynced if no file can match the post.
@@ -100,7 +100,7 @@ class Pull:
         item = self.items.get(name)
         links: Callable[[str], str] = self._links(name, item.images) if item else str
         with suppress(MarkdownError, ValidationError):
-            if item and (data := self._edited(name, item, post, links)):
+            if item and (data := self._edit(name, item, post, links)):
                 return data
         with suppress(MarkdownError, ValidationError):
             data = render(post | {"content": links(post["content"])}, flat=bool(item and item.file.others))
@@ -108,7 +108,7 @@ class Pull:
                 return data
         raise NotSynced("no file here can match its post: the folder may hide it, or change its fields")
 
-    def _edited(self, name: str, item: Item, post: Post, links: Callable[[str], str]) -> bytes | None:
+    def _edit(self, name: str, item: Item, post: Post, links: Callable[[str], str]) -> bytes | None:
         """Return a file's bytes with some lines edited to match its post, or None if that failed."""
         lacking, data = self.comparison.lacking(name, post), self.working.bytes_of(name)
         if item.file.lines and not split(data, skip_blank=True)[0]:  # Headers without delimiters are not edited.
@@ -148,9 +148,9 @@ class Pull:
         if not self.images or self.working.dry_run:
             return data
         above = "../" * name.count("/")
-        return IMAGE_URL.sub(lambda match: self._fetched(match[1].decode(), above) or match[0], data)
+        return IMAGE_URL.sub(lambda match: self._fetch(match[1].decode(), above) or match[0], data)
 
-    def _fetched(self, file: str, above: str) -> bytes:
+    def _fetch(self, file: str, above: str) -> bytes:
         """Fetch an image. Return a link to its file, or b"" if the service does not have the image."""
         path = f"{IMAGE_FOLDER}/{file}"
         if not self.working.exists(path):

@@ -73,7 +73,7 @@ class SyncState:
         self._journal: IO[bytes] | None = None
         with suppress(FileNotFoundError), folder.open(name, "rb") as file:
             data, status = file.read(MAX_STATE_BYTES + 1), os.fstat(file.fileno())
-            head, self.entries = self._parsed(data)
+            head, self.entries = self._read(data)
             self.remote, self.zone, self.id = (str(head.get(key, "")) for key in ("remote", "zone", "id"))
             self.unreadable = head.get("unreadable", {})
             is_here = not head.get("places") or self._place(status) in head["places"] or name != STATE
@@ -87,11 +87,11 @@ class SyncState:
             own, own_time_ns = file.read_bytes(), file.stat().st_mtime_ns
             is_merged = b"\n{" in data  # If git has merged two states, both first lines are there.
             is_last = self.name == STATE and not is_merged and data.partition(b"\n")[0] == own.partition(b"\n")[0]
-            self._own = {} if is_last else self._parsed(own)[1]
+            self._own = {} if is_last else self._read(own)[1]
             # Some disks renumber files. The modification time then shows that the file is the same.
             self.is_foreign = self.is_foreign and own_time_ns != time_ns if is_last else self.name == STATE
 
-    def _parsed(self, data: bytes) -> tuple[dict[str, Any], dict[str, Entry]]:
+    def _read(self, data: bytes) -> tuple[dict[str, Any], dict[str, Entry]]:
         file = self.folder.path / self.name
         if len(data) > MAX_STATE_BYTES:
             raise RemoteError(f"{file} is too large: {WAY_OUT}")
@@ -230,10 +230,10 @@ def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Entry]]:
         if line:
             is_older = known and len(heads) > 1 and line["updated_at"] < known["updated_at"]
             entries[name] = known if is_older else seen | line
-    return head, {checked_name(name): _loaded(entry) for name, entry in entries.items()}
+    return head, {checked_name(name): _load(entry) for name, entry in entries.items()}
 
 
-def _loaded(entry: dict[str, Any]) -> Entry:
+def _load(entry: dict[str, Any]) -> Entry:
     """Validate an entry, and return it. Older versions called the fingerprint `said`."""
     return ENTRY_SCHEMA.load({"fingerprint" if name == "said" else name: entry[name] for name in entry})
 

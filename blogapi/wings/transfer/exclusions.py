@@ -68,7 +68,7 @@ class Patterns:
         self.regexes: list[re.Pattern[str]] = []
         with catch_warnings():
             simplefilter("ignore", FutureWarning)  # about nested sets, which Python may one day read differently
-            self.spec = GitIgnoreSpec.from_lines(filter(_is_for_git, lines))
+            self.spec = GitIgnoreSpec.from_lines(filter(_is_git_pattern, lines))
             try:
                 self.regexes = [re.compile(SLASHES.sub(r"\1", line)) for line in expressions]
             except (re.error, OverflowError, RecursionError):
@@ -145,7 +145,7 @@ def _texts(value: Any) -> Iterable[str]:
     return filter(lambda text: isinstance(text, str), value if isinstance(value, list) else [value])
 
 
-def _is_for_git(pattern: str) -> bool:
+def _is_git_pattern(pattern: str) -> bool:
     try:
         GitIgnoreSpec.from_lines([pattern])
     except (re.error, ValueError):

@@ -22,17 +22,17 @@ TRANSLATED_INDEX = re.compile(r"_index\.[\w-]+\.md")  # in Hugo and Zola
 LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # in a script
 HARP_DATA = "_data.json"  # maps names of the files beside it to their front matter
 # Top-level settings of a site that apply to all its posts. Other settings concern the site itself.
-OF_SITE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
+SITE_WIDE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
 
 
 def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> Iterator[Inherited]:
     """Yield the values that apply to the post in a file, from the nearest source to the most distant."""
-    yield from _of_names(path, bound, site)
+    yield from _from_names(path, bound, site)
     for file in files_in(path.parent, [name.format(path.stem) for name in ANY.post_data_files]):
         yield from _read(file, roots_of(bound))
     parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
-    of_folders = chain.from_iterable(_of_folder(folder, bound) for folder in folders_up_to(bound, path.parent))
-    for entry in chain(of_folders, _of_site(site, {tag.lower() for tag in tags})):
+    from_folders = chain.from_iterable(_from_folder(folder, bound) for folder in folders_up_to(bound, path.parent))
+    for entry in chain(from_folders, _from_site(site, {tag.lower() for tag in tags})):
         targets = mappings(entry.values.get("_target", entry.values.get("target")))  # limits in Hugo and Jekyll
         if not targets or any(_is_target(target, parts) for target in targets):
             yield entry
@@ -47,7 +47,7 @@ def is_settings(file: Path) -> bool:
     )
 
 
-def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
+def _from_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
     """Yield reasons to hide a post, based on the names of its file and folders."""
     if DRAFT_NAME.fullmatch(path.stem):
         yield Inherited("its name", why=shown(f"its name: {path.name}"))
@@ -59,7 +59,7 @@ def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
 
 
 @cache
-def _of_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
+def _from_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
     """Return the values in a folder's data files, whichever program they belong to."""
     entries = names_in(folder)
     if entries is None:
@@ -104,7 +104,7 @@ def values_of_file(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
     return next(iter(mappings(data)), {})
 
 
-def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
+def _from_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
     """Yield the values in a site's configuration that apply to its posts."""
     if not site.config:
         return
@@ -112,7 +112,7 @@ def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
     if values is None:
         yield _unreadable(site.config)
         return
-    yield Inherited(name, {key: values[key] for key in OF_SITE if key in values})
+    yield Inherited(name, {key: values[key] for key in SITE_WIDE if key in values})
     yield Inherited(name, _literals(str(values.get("default_metadata"))))  # Pelican
     yield from (Inherited(name, part) for part in mappings(values.get("cascade")))
     for default in mappings(values.get("defaults")):

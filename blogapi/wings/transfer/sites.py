@@ -63,7 +63,7 @@ class Site(NamedTuple):
         moment = moment if self.zone is UTC else moment.astimezone(self.zone)
         pattern = str(own) if is_pattern(own) else pattern
         pattern = (STYLES | self.program.permalink_styles).get(pattern, pattern)
-        return _filled(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
+        return _fill(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
 
 
 def bound_of(top: Path) -> Path:
@@ -213,7 +213,7 @@ def is_pattern(text: Any) -> bool:
     )
 
 
-def _filled(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
+def _fill(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
     """Fill in a permalink pattern, and return the URL of the post."""
     parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
     parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}

@@ -32,7 +32,7 @@ from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 
 OUR_FILES = ".blogapi"  # prefix of the state files that a push or pull writes
 # Folders of build output and dependencies; skipped, like hidden folders
-NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
+SKIPPED_FOLDERS = ("node_modules", "bower_components", "vendor", "_site")
 TEMPLATES = "archetypes"  # Hugo's folder of templates for new posts
 SECTION_INDEX = "_index"  # in Hugo and Zola, the page that introduces a section
 
@@ -66,7 +66,7 @@ def why_not_entered(folder: Path) -> str:
     """Return why a folder is left out, as a noun for the report, or "" if the folder is to be read."""
     if folder.name.startswith("."):
         return "folder beginning with a dot"
-    if folder.name in NOT_ENTERED or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
+    if folder.name in SKIPPED_FOLDERS or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
         return f"folder called {folder.name}"
     return "folder behind a link" if folder.is_symlink() else ""
 
@@ -236,7 +236,7 @@ class Sources:
             self.left_out["post (trash)"] += 1
             return None
         folders = path.parent.parts[len(top.parts) :]
-        item, name = self._inferred(file, path, top, folders, site)
+        item, name = self._infer(file, path, top, folders, site)
         by_pattern = site.url_of(file, path.parent, name, self.permalink or site.pattern, rfc3339(self.now))
         self._hide_unless_public(item, place, bound, site)
         assets = [path.with_suffix("")] if file.program.has_asset_folders else []
@@ -256,7 +256,7 @@ class Sources:
         values = values_of_file(path, roots)
         return json.dumps(values).encode() + b"\n\n" + data if values else data
 
-    def _inferred(
+    def _infer(
         self, file: MarkdownFile, path: Path, top: Path, folders: tuple[str, ...], site: Site
     ) -> tuple[Item, str]:
         """Infer what the front matter lacks from the path. Return the post, and the file name without a date."""

@@ -41,7 +41,7 @@ def read_png(reader: FileReader) -> Size:
             raise InvalidImage("it has an unknown part")
         position = end
     if b"IDAT" not in with_data:
-        raise InvalidImage("it has no picture")
+        raise InvalidImage("it contains no image")
     width, height, depth, color = unpack_from(">IIBB", reader.read(16, 10))
     if depth not in DEPTHS.get(color, ()):
         raise InvalidImage("its colour type is unknown")
@@ -86,7 +86,7 @@ def read_gif(reader: FileReader) -> Size:
             raise InvalidImage("it has bytes where a block should begin")
     reader.keep(position, position + 1)
     if not has_pixels:
-        raise InvalidImage("it has no picture")
+        raise InvalidImage("it contains no image")
     return width, height
 
 
@@ -127,10 +127,10 @@ def read_webp(reader: FileReader) -> Size:
     pictures = [size for kind, size in chunks if kind in PICTURES]
     frames = [size for kind, size in chunks if kind == b"ANMF"]
     if not pictures + frames:
-        raise InvalidImage("it has no picture")
+        raise InvalidImage("it contains no image")
     canvas = dict(chunks).get(b"VP8X", (pictures + frames)[0])
     if len(pictures) > 1 or (pictures and not frames and pictures[0] != canvas):
-        raise InvalidImage("it has several pictures, or a picture of another size")
+        raise InvalidImage("it contains several images, or one of another size")
     length = 4 + sum(map(len, reader.pieces))
     reader.pieces[0] = b"RIFF" + pack("<I", length) + b"WEBP"
     return canvas
@@ -165,7 +165,7 @@ def keep_frame(reader: FileReader, start: int, end: int) -> Iterator[tuple[bytes
     reader.add(b"")
     sizes = [size for kind, size in keep_chunks(reader, start + 24, end, in_frame=True) if kind in PICTURES]
     if len(sizes) != 1:
-        raise InvalidImage("it has a frame without a picture, or with several")
+        raise InvalidImage("it contains a frame without an image, or with several")
     yield b"ANMF", sizes[0]
     length = 16 + sum(map(len, reader.pieces[at:]))
     reader.pieces[at] = b"ANMF" + pack("<I", length) + head
@@ -177,7 +177,7 @@ def webp_size(head: bytes) -> Size:
     if head[:1] == b"\x2f" and len(head) >= 5:
         (bits,) = unpack_from("<I", head, 1)
         return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-    raise InvalidImage("it has no picture")
+    raise InvalidImage("it contains no image")
 
 
 # AVIF (ISO/IEC 14496-12 and 23008-12): boxes with a length and a name. Metadata cannot be removed from an AVIF.
@@ -209,7 +209,7 @@ def read_avif(reader: FileReader) -> Size:
         start += length
     sizes = [unpack_from(">II", extents) for extents in re.findall(rb"(?s)ispe\x00{4}(.{8})", boxes[b"meta"])]
     if b"mdat" not in boxes or not sizes:
-        raise InvalidImage("it has no picture")
+        raise InvalidImage("it contains no image")
     reader.keep(0, reader.size)
     width, height = max(sizes)
     return (height, width) if re.search(rb"irot[\x01\x03]", boxes[b"meta"]) else (width, height)

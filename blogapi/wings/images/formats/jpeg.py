@@ -25,7 +25,7 @@ def read_jpeg(reader: FileReader) -> Size:
         end = segment_end(reader, position)
         if marker in FRAMES:
             if size:
-                raise InvalidImage("it has several pictures")
+                raise InvalidImage("it contains several images")
             size = unpack_from(">HH", reader.read(position + 5, 4))[::-1]
         if marker == EXIF and orientation == 1:
             orientation = orientation_in(reader.read(position + 4, end - position - 4))
@@ -38,7 +38,7 @@ def read_jpeg(reader: FileReader) -> Size:
             position = end_of_scan(reader, end)
             reader.keep(end, position)
     if size is None or not has_scan:
-        raise InvalidImage("it has no picture")
+        raise InvalidImage("it contains no image")
     return size[::-1] if orientation >= 5 else size
 
 
