@@ -13,7 +13,6 @@ from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRe
 from blogapi.api.request import READ_METHODS, Request, current_request
 from blogapi.api.service import Service
 from blogapi.storage import keys
-from blogapi.storage.engine import Hits
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.keys import READ_SCOPES, KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
@@ -76,24 +75,22 @@ def protect(app: Flask, prepare: Callable[[Service], None]) -> None:
             prepare(request.service)
 
 
-def key_required(check: Callable[[Request, KnownKey, Hits | None], None]) -> Callable[[Request], None]:
-    """Make a guard that runs `check` with the request's key and its hits. Raises Unauthorized without a valid key."""
+def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Request], None]:
+    """Make a guard that runs `check` with the request's key. Raises Unauthorized without a valid key."""
 
     @wraps(check)
     def authenticated(request: Request) -> None:
         database, header = request.service.database, request.environ.get("HTTP_AUTHORIZATION", "")
         match = AUTHORIZATION.fullmatch(header)
         digest = keys.digest_of(match[1]) if match else b""
-        known = keys.authenticate(database, digest) if match else None
-        if known is None:
+        request.key = key = keys.authenticate(database, digest) if match else None
+        if key is None:
             raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=BEARER)
-        key, hits = known
-        request.key = key
         request.info.key_name, request.info.credential = key.name, header[-keys.KEY_LENGTH :]
         if key.last_used_on != database.now[:10]:
             with suppress(Unavailable):
                 database.write_within(0, keys.record_use, digest)
-        check(request, key, hits)
+        check(request, key)
 
     return authenticated
 
@@ -114,12 +111,12 @@ def why_refused(authorization: str) -> str:
     return "the API key is unknown or revoked; blogapi keys list shows the keys, keys regenerate NAME replaces one"
 
 
-def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Request, KnownKey, Hits | None], None]:
+def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Request, KnownKey], None]:
     """Make a guard that counts the request against its key's limit, then runs `check`. Raises TooManyRequests."""
 
     @wraps(check)
-    def limited(request: Request, key: KnownKey, hits: Hits | None) -> None:
-        request.quota = quota = request.service.limiter.count(key.name, hits)
+    def limited(request: Request, key: KnownKey) -> None:
+        request.quota = quota = request.service.limiter.count(key.name, key.hits)
         if quota.exceeded:
             raise TooManyRequests(
                 f"rate limit exceeded: {quota.limit} requests a minute; try again in {quota.retry_after} s",

@@ -243,7 +243,7 @@ def create_key(name: str, read_only: bool, published_only: bool, drafts_only: bo
 def list_keys() -> None:
     """List all keys."""
     with opened() as reader:
-        rows = [("NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"), *(key[:-1] for key in api_keys.listing(reader))]
+        rows = [("NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"), *(key[:5] for key in api_keys.listing(reader))]
     width = max(len(name) for name, *_ in rows)
     for name, last_four, created_at, used, scope in rows:
         click.echo(f"{name:<{width}}  {last_four:<9}  {created_at:<20}  {used or 'never':<10}  {scope}")

@@ -27,7 +27,7 @@ from blogapi.postgresql.connections import (
 from blogapi.postgresql.setup import PostgresContents
 from blogapi.storage.engine import BLOCKING, Clock, Compiled, Engine, Hits, Loop, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
-from blogapi.storage.keys import WINDOW_SECONDS, KnownKey
+from blogapi.storage.keys import KEY_FIELDS, WINDOW_SECONDS
 from blogapi.storage.models import SELECT_WEBHOOKS, BaseModel
 from blogapi.storage.setup import CREATED
 
@@ -40,7 +40,7 @@ SET_LOCK_TIMEOUT = Compiled("SELECT set_config('lock_timeout', :limit, true)")
 TAKE_LOCK = Compiled(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
 # The rate limit across several processes: the query that finds a key also counts the request. PostgreSQL's clock
 # determines the windows. If that clock is set back by up to one window, the current window continues.
-KEY_COLUMNS = ", ".join(KnownKey._fields)
+KEY_COLUMNS = ", ".join(KEY_FIELDS)
 NOW = "floor(extract(epoch FROM clock_timestamp()))::bigint"
 WINDOW = f"{NOW} / {WINDOW_SECONDS}"
 SELECT_KEY_AND_HITS = Compiled(f"""

@@ -34,6 +34,7 @@ class KnownKey(NamedTuple):
     last_used_on: str | None
     scope: str
     digest: bytes
+    hits: Hits | None = None  # only after `authenticate`, and if the engine counts requests
 
 
 def may(scope: str) -> str:
@@ -54,14 +55,17 @@ def digest_of(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
-    """Return the key with this SHA-256, and its hits if the engine counts them; return None if there is no such key."""
+def authenticate(reader: Reader, digest: bytes) -> KnownKey | None:
+    """Return the key with this SHA-256, if any."""
     row = reader.row(reader.engine.key_query or SELECT_KEY, digest=digest)
-    count = len(KEY_COLUMNS)
-    return row and (KnownKey._make(row[:count]), Hits._make(row[count:]) if row[count:] else None)
+    if row is None:
+        return None
+    stored, hits = row[: len(KEY_FIELDS)], row[len(KEY_FIELDS) :]
+    return KnownKey._make((*stored, Hits._make(hits) if hits else None))
 
 
-KEY_COLUMNS = [getattr(ApiKey, name) for name in KnownKey._fields]
+KEY_FIELDS = KnownKey._fields[:-1]  # all except `hits`
+KEY_COLUMNS = [getattr(ApiKey, name) for name in KEY_FIELDS]
 SELECT_KEY = Compiled(ApiKey.select(*KEY_COLUMNS).where(ApiKey.digest == Placeholder("digest")))
 
 
@@ -72,7 +76,7 @@ def record_use(tx: Transaction, digest: bytes) -> None:
 def listing(reader: Reader, limit: int | None = None, after: str = "") -> list[KnownKey]:
     """Return at most `limit` keys, sorted by name, starting after the name `after`."""
     query = ApiKey.select(*KEY_COLUMNS).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
-    return list(map(KnownKey._make, reader.rows(query)))
+    return [KnownKey(*row) for row in reader.rows(query)]
 
 
 def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
