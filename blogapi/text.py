@@ -1,4 +1,4 @@
-"""Forbidden, visible and white-space characters, and the form in which names are compared."""
+"""Forbidden, visible and white-space characters, and how names are compared."""
 
 import re
 import unicodedata
@@ -28,7 +28,7 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def fold(name: str) -> str:
-    """Return the form in which tags are compared: NFC(casefold(NFC(name))).
+    """Convert a tag to the form that is used in comparisons: NFC(casefold(NFC(name))).
 
     Only the first MAX_FOLDED characters are used, because normalizing a run of combining marks takes quadratic time.
     """

@@ -25,7 +25,7 @@ from blogapi.storage.models import Backup
 BACKUP_NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"
 PERIOD_FORMATS = {"d": "%Y-%m-%d", "w": "%G-%V", "m": "%Y-%m", "y": "%Y"}  # days, weeks, months, years
 PING_SECONDS = 10
-ABANDONED_SECONDS = 3600  # an unfinished backup whose file has not grown for this long is considered abandoned
+ABANDONED_SECONDS = 3600  # an unfinished backup counts as abandoned if its file has not grown for this long
 
 
 def periods(value: str) -> dict[str, int]:

@@ -65,7 +65,7 @@ Once the server is running, this command creates a post:
 
 
 class Group(click.Group):
-    """A group whose commands list the exit statuses in their help."""
+    """A group that adds the exit statuses to the help of its commands."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if command := super().get_command(ctx, name):

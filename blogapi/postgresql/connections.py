@@ -260,7 +260,7 @@ class Connections:
             self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Find out whether a transaction whose COMMIT got no response was committed. Return None if this fails."""
+        """Find out whether a transaction was committed if its COMMIT got no response. Return None if this fails."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:

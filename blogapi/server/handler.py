@@ -83,8 +83,8 @@ def load() -> Flask:
 class Handler:
     """Serves connections.
 
-    Once `draining` is set, each connection is closed after its next response. Once `closing` is set, a connection whose
-    header is invalid or does not arrive completely is closed without a response.
+    Once `draining` is set, each connection is closed after its next response. Once `closing` is set, a connection with
+    an invalid or incomplete header is closed without a response.
     """
 
     def __init__(self, wsgi: Callable, service: Service):

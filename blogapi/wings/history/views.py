@@ -136,8 +136,8 @@ def get_trashed_post(request: Request, post: int) -> Response:
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
 
-    The post keeps its id, dates and status, but a scheduled post whose time has passed becomes a draft. If another post
-    has taken its slug, the restored post gets a new slug.
+    The post keeps its id, dates and status, but a scheduled post becomes a draft if its time has passed. If another
+    post has taken its slug, the restored post gets a new slug.
     """
     restored = request.database.write(revisions.restore_deleted, post, request.author, request.check_preconditions)
     return post_response(request, restored.document)

@@ -29,7 +29,7 @@ EDITS = 3  # attempts to edit a file before rewriting it
 @dataclass
 class Pull:
     comparison: Comparison
-    delete: bool = False  # remove files whose posts are gone
+    delete: bool = False  # remove the files of deleted posts
     delete_all: bool = False  # even if most posts are gone
     theirs: bool = False  # also write files that were deleted here, or (after copying them) changed here
     published: bool = False  # create files only for published posts
@@ -52,7 +52,7 @@ class Pull:
         self.queue = comparison.chosen([*names, *gone])
 
     def results(self) -> Iterator[Result]:
-        """Write the files whose posts have changed. Yield a result for each file."""
+        """Write the files of posts that have changed. Yield a result for each file."""
         for name, current in self.comparison.with_posts(self.queue):
             yield self.working.attempt(self._pull, name, current)
 

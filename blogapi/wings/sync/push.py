@@ -28,7 +28,7 @@ class Push:
     comparison: Comparison
     delete: bool = False  # move the posts of deleted files to the trash
     delete_all: bool = False  # even if most files are gone
-    overwrite: bool = False  # also send files whose posts have changed
+    overwrite: bool = False  # send a file even if its post has changed
     recreate: bool = False  # recreate deleted posts
     done: dict[str, Result | None] = field(default_factory=dict, init=False)  # None while a file waits for another
     # file name -> the old and the temporary slug of its post

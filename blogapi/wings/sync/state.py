@@ -130,7 +130,7 @@ class SyncState:
         return there if is_certain or digest == there["sha256"] else None
 
     def start(self, remote: str, zone: str, unreadable: dict[str, str], seen: str, is_changed: bool) -> None:
-        """Write the state if it has changed; otherwise, `begin` does so before the first change. Raises RemoteError."""
+        """Write the state if it has changed. Otherwise, `begin` writes it before a change. Raises RemoteError."""
         before = self.remote, self.zone, self.unreadable
         is_changed = is_changed or self.is_foreign or before != (remote, zone, unreadable)
         self.remote, self.zone, self.unreadable, self.seen = remote, zone, unreadable, seen

@@ -50,7 +50,7 @@ def shorten(item: Item) -> None:
 
 
 def _with_valid_names(value: Any) -> Any:
-    """Return a value without the entries whose names are too long or invisible."""
+    """Remove the entries with names that are too long or invisible from a value."""
     if isinstance(value, list):
         return list(map(_with_valid_names, value))
     if isinstance(value, dict):

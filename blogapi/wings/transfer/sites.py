@@ -207,7 +207,7 @@ UNKNOWN_PLACEHOLDER = re.compile(":[a-z]")
 
 
 def is_pattern(text: Any) -> bool:
-    """Return whether a value is the name of a style, or a pattern whose placeholders are all known."""
+    """Return whether a value is the name of a style, or a pattern with only known placeholders."""
     return isinstance(text, str) and (
         text in STYLES or bool(PLACEHOLDER.search(text) and not UNKNOWN_PLACEHOLDER.search(PLACEHOLDER.sub("", text)))
     )
