@@ -19,6 +19,7 @@ MARKS = "\u0301\u0316"  # two combining classes, which normalization sorts
 UNITS = [MARKS, "\u0345", "[", "![", "`", "漢", "\ufb01", "\ufdfa", "\0", "%", "%CC%81", "> ", "<b>", "<li>a", "a" * 99]
 UNITS += ["- [ ] a\n", "|a|\n|-|\n", "*a_", " ", "\n", '"', "\\", "://", "🧑‍🍳"]
 POST = {"title": "A", "content": "B"}
+QUERIES = ("q", "tag", "before", "fields", "limit", "published_after")
 MICROPUB = ("name", "summary", "featured", "mp-slug", "published", "category", "photo", "in-reply-to", "unknown")
 
 
@@ -61,10 +62,7 @@ PLACES = {
     **{name: (new(name), BODY) for name in ("title", "content", "excerpt", "slug", "cover_image", "published_at")},
     "tags": (lambda client, text: client.post("/v1/posts", json=POST | {"tags": [text] * 3}), BODY),
     "params": (lambda client, text: client.post("/v1/posts", json=POST | {"params": {text: [text]}}), BODY),
-    **{
-        name: (query(f"/v1/posts?{name}="), LINE)
-        for name in ("q", "tag", "before", "fields", "limit", "published_after")
-    },
+    **{name: (query(f"/v1/posts?{name}="), LINE) for name in QUERIES},
     "a path of a tag": (query("/v1/tags/"), LINE),
     "a path of a slug": (query("/v1/posts/by-slug/"), LINE),
     "filter": (query("/micropub?q=category&filter="), LINE),

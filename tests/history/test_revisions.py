@@ -105,31 +105,24 @@ def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, pos
 
 
 @cases(
-    ("method", "path", "wrong"),
-    ("GET", "/v1/posts/1/revisions?before=0", "before: must be a revision, a whole number from 1"),
-    ("GET", "/v1/posts/1/revisions?limit=x", "limit: must be a whole number from 1"),
-    ("GET", "/v1/posts/1/revisions?status=draft", '"status": unknown parameter; known: limit, before'),
-    ("GET", "/v1/trash?before=7", "before: must be the value that Link gave for this list"),
-    ("GET", "/v1/trash?before=title_7", "before: must be the value that Link gave for this list"),
-    ("GET", "/v1/trash/1?limit=1", '"limit": unknown parameter; known: none'),
-    *(("DELETE", f"/v1/posts/1?permanent={flag}", "permanent: must be true or false") for flag in ("yes", "True")),
+    ("method", "path", "status", "wrong"),
+    ("GET", "/v1/posts/1/revisions?before=0", 400, "before: must be a revision, a whole number from 1"),
+    ("GET", "/v1/posts/1/revisions?limit=x", 400, "limit: must be a whole number from 1"),
+    ("GET", "/v1/posts/1/revisions?status=draft", 400, '"status": unknown parameter; known: limit, before'),
+    ("GET", "/v1/trash?before=7", 400, "before: must be the value that Link gave for this list"),
+    ("GET", "/v1/trash?before=title_7", 400, "before: must be the value that Link gave for this list"),
+    ("GET", "/v1/trash/1?limit=1", 400, '"limit": unknown parameter; known: none'),
+    *(("DELETE", f"/v1/posts/1?permanent={flag}", 400, "permanent: must be true or false") for flag in ("yes", "True")),
+    ("GET", "/v1/posts/2/revisions", 404, "no such post"),
+    ("GET", "/v1/posts/by-slug/none/revisions", 404, "no such post"),
+    ("GET", "/v1/posts/1/revisions/3", 404, "no such revision"),
+    ("POST", "/v1/posts/1/revisions/3/restore", 404, "no such revision"),
+    *((method, "/v1/trash/1", 404, "no such post in the trash") for method in ("GET", "DELETE")),
+    ("POST", "/v1/trash/1/restore", 404, "no such post in the trash"),
+    ("GET", "/v1/trash/007", 404, "no such path"),
 )
-def test_a_bad_parameter_is_named(client, changed, method, path, wrong):
-    assert message(client.open(path, method=method)) == wrong
-
-
-def test_anything_missing_is_404(client, changed):
-    for method, path, expected in [
-        ("GET", "/v1/posts/2/revisions", "no such post"),
-        ("GET", "/v1/posts/by-slug/none/revisions", "no such post"),
-        ("GET", "/v1/posts/1/revisions/3", "no such revision"),
-        ("POST", "/v1/posts/1/revisions/3/restore", "no such revision"),
-        ("GET", "/v1/trash/1", "no such post in the trash"),
-        ("POST", "/v1/trash/1/restore", "no such post in the trash"),
-        ("DELETE", "/v1/trash/1", "no such post in the trash"),
-        ("GET", "/v1/trash/007", "no such path"),
-    ]:
-        assert message(client.open(path, method=method), 404) == expected
+def test_a_bad_parameter_is_named_and_anything_missing_is_404(client, changed, method, path, status, wrong):
+    assert message(client.open(path, method=method), status) == wrong
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,8 @@ def some(post):
 
 
 def test_posts_are_found_by_their_words(found, some):
-    assert {q: found(q) for queries in FOUND.values() for q in queries} == {
-        q: ids for ids, queries in FOUND.items() for q in queries
-    }
+    expected = {q: ids for ids, queries in FOUND.items() for q in queries}
+    assert {q: found(q) for q in expected} == expected
 
 
 def test_letters_without_a_decomposition_are_found_by_what_people_type_for_them(found, post):

@@ -183,14 +183,14 @@ def test_the_changes_of_a_transaction_write_one_segment_of_the_index(database, a
     for _ in range(16):
         add()
     before = database.one(segments)[0]
-    changes = [
-        lambda tx, number=number: posts.change(tx, number, {"title": f"b {number}"}, Author("")) for number in (9, 3, 5)
-    ]
-    changes += [
-        lambda tx: posts.add(tx, FIELDS | {"tags": ["new"]}, Author("")),
-        lambda tx: posts.delete(tx, 4, Author("")),
-    ]
-    database.write(lambda tx: [change(tx) for change in changes])
+
+    def write(tx):
+        for number in (9, 3, 5):
+            posts.change(tx, number, {"title": f"b {number}"}, Author(""))
+        posts.add(tx, FIELDS | {"tags": ["new"]}, Author(""))
+        posts.delete(tx, 4, Author(""))
+
+    database.write(write)
     assert database.one(segments)[0] == before + 1
 
 

@@ -75,8 +75,6 @@ def test_a_webhooks_damaged_headers_do_not_stop_others(client, webhook, post, tu
 # Limits
 
 EVENT = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
-
-
 DROPPED = "dropped: more than 10,000 later deliveries were pending"
 
 
