@@ -114,7 +114,7 @@ def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, in
     if not closing or closing.start() - opening.end() > MAX_FRONT_MATTER_BYTES:
         if len(data) - opening.end() > MAX_FRONT_MATTER_BYTES:
             raise MarkdownError(f"the front matter must have at most {MAX_FRONT_MATTER_BYTES // 1024} KiB", 1 + skipped)
-        reason = f"the front matter never ends: a line {opening[1].decode()} is missing after it"
+        reason = f"the front matter never ends: the closing line {opening[1].decode()} is missing"
         raise MarkdownError(reason, 1 + skipped)
     text = "\n" * skipped + _decode(data[opening.end() : closing.start()], 2 + skipped)
     line = text.count("\n") + (4 if closing[1] else 3)

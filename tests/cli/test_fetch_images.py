@@ -199,7 +199,7 @@ def test_no_more_images_are_fetched_than_an_import_and_the_service_may_have(
     top = post("![]({}/a.png) ![]({}/b.png) ![]({}/c.png)")
     _, output, error = run("import", top, "--fetch-images")
     assert counts(output) == "images: new 2, known 0, missing 0, fetched 2, not fetched 1"
-    assert error == [f"{host.url}/c.png: import again to fetch it: an import fetches at most 2, for an hour"]
+    assert error == [f"{host.url}/c.png: import again to fetch it: fetching stops after 2 images or an hour"]
     _, output, error = run("import", top, "--fetch-images")
     assert (counts(output), error) == ("images: new 1, known 2, missing 0, fetched 1, not fetched 0", [])
 

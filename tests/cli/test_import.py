@@ -296,4 +296,4 @@ def test_an_archive_that_is_damaged_or_too_large_is_named(run, storage, write, c
     path = write({"blog.zip": content}) / "blog.zip"
     status, output, error = run("import", path)
     assert (status, output, [*stored(storage)]) == (1, ["made 0, changed 0, unchanged 0, refused 1"], [])
-    assert error == [f"{path}: not read, because this is an archive: unpack it, and give the folder"]
+    assert error == [f"{path}: not read, because this is an archive: unpack it, and import the folder"]

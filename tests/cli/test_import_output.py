@@ -175,7 +175,7 @@ def test_on_a_terminal_there_is_a_progress_bar_and_each_refused_file_has_its_own
     os.close(main)
     assert ended.stdout == b"made 1, changed 0, unchanged 0, refused 1\n"
     assert "100%" in shown
-    assert f"\x1b[K{top}/b.md:1: the front matter never ends: a line --- is missing after it\r\n" in shown
+    assert f"\x1b[K{top}/b.md:1: the front matter never ends: the closing line --- is missing\r\n" in shown
 
 
 def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path, folder):
@@ -266,7 +266,7 @@ def test_a_folder_without_posts_is_an_error_that_lists_its_contents(run, folder)
     assert (status, printed[1:]) == (1, said)
     assert errors == [
         f"{top}/d.textile: text that `pandoc -t gfm` converts to Markdown",
-        f"{top}/b.mkdown: Markdown: rename it to .md",
+        f"{top}/b.mkdown: Markdown: give it the extension .md",
         "There is nothing to import: give Markdown files, a folder that contains some, or an export.",
     ]
 

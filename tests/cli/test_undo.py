@@ -96,7 +96,7 @@ def test_the_name_must_belong_to_a_key_or_an_author(run, at, accident):
     run("keys", "create", "laptop")
     status, output, error = run("undo", "--since", SINCE, "--key", "lap")
     known = "autosave, bad, good, import, laptop, rebase, settings, undo"
-    hint = f"no key or author is called 'lap'; there are {known}"
+    hint = f"no key or author is called 'lap'; known: {known}"
     assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--key': {hint}")
     assert run("undo", "--since", SINCE, "--key", "")[0] == 2  # an unset shell variable
     status, output, error = run("undo", "--since", SINCE, "--key", f"blog_{'a' * 43}")

@@ -93,9 +93,9 @@ TOML = [
 ]
 VALUES = "the front matter must have at most 2,000 values"
 FILES = [
-    (b"---\ntitle: A\n", "line 1: the front matter never ends: a line --- is missing after it"),
-    (b"---", "line 1: the front matter never ends: a line --- is missing after it"),
-    (b"+++\ntitle = 'A'\n---\n", "line 1: the front matter never ends: a line +++ is missing after it"),
+    (b"---\ntitle: A\n", "line 1: the front matter never ends: the closing line --- is missing"),
+    (b"---", "line 1: the front matter never ends: the closing line --- is missing"),
+    (b"+++\ntitle = 'A'\n---\n", "line 1: the front matter never ends: the closing line +++ is missing"),
     (b"---\n" + b"# comment\n" * 7000 + b"---\n", "line 1: the front matter must have at most 64 KiB"),
     (b"---\ntitle: A\nslug: \xff\n---\n", "line 3: must be UTF-8"),
     (b"---\ntitle: A\n---\n\nB\n\xff", "line 6: must be UTF-8"),

@@ -141,7 +141,7 @@ def test_unreadable_files_are_reported_and_the_others_are_read(tmp_path, write):
         f"{tmp_path}/c.md: must have at most 4 MiB",
         f"{tmp_path}/e.md: {other}",
         f"{tmp_path}/f.md: no such file or folder",
-        f"{tmp_path}/g\ufffd\ufffd.md:1: the front matter never ends: a line --- is missing after it",
+        f"{tmp_path}/g\ufffd\ufffd.md:1: the front matter never ends: the closing line --- is missing",
         f"{tmp_path}/j.md: Too many levels of symbolic links",
         *(f"{tmp_path}/{name}: no such file or folder" for name in missing),
         f"{tmp_path}/h.txt: {other}",

@@ -107,7 +107,7 @@ def test_a_feed_that_probably_has_only_the_latest_posts_is_reported(write):
         ("c.json", '{"posts": [{"_id": "1", "cuid": "c"}]}', "an export from Hashnode: use its backup"),
         ("a.zip", "PK", "an archive: unpack it"),
         ("a.rst", "A", "pandoc"),
-        ("a.qmd", "A", "rename it to .md"),
+        ("a.qmd", "A", "give it the extension .md"),
     ],
 )
 def test_other_formats_are_named_with_a_way(tmp_path, read_file, name, data, way):

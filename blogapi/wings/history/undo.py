@@ -56,7 +56,7 @@ def check_author(reader: Reader, name: str) -> None:
     names = {name for column in columns for (name,) in reader.rows(column.model.select(column).distinct())}
     known = sorted({*AUTHORS, *names} - {""})
     if name not in known:
-        raise BadKeyName(f"no key or author is called {name!r}; there are {', '.join(known)}")
+        raise BadKeyName(f"no key or author is called {name!r}; known: {', '.join(known)}")
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:

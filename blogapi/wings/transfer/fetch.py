@@ -107,7 +107,7 @@ class Fetcher:
             return ""
         try:
             if counts["fetched"] + counts["not fetched"] >= MAX_FETCHES or time.monotonic() > self._until:
-                raise NotFetched(f"import again to fetch it: an import fetches at most {MAX_FETCHES:,}, for an hour")
+                raise NotFetched(f"import again to fetch it: fetching stops after {MAX_FETCHES:,} images or an hour")
             if len(reasons := self._failures[host]) >= MAX_FAILURES:
                 raise NotFetched(f"its host failed {MAX_FAILURES} times: {reasons[-1]}")
             name = unquote(url.partition("?")[0])

@@ -14,7 +14,7 @@ ExportReader = Callable[[Path, tzinfo], Iterator[ExportedPost | LeftOut]]
 
 HEAD_BYTES = 4096
 NOT_AN_EXPORT = ("not an export", "must be a folder")  # how errors about files in another format begin
-BY_PATH = "give the path of this file"
+BY_PATH = "import this file by its own path"
 BY_FEED = "import the blog's feed"
 BY_WORDPRESS = "import it into WordPress (Tools, Import), and use WordPress's export"
 BY_GITHUB = "use its backup to GitHub, which contains Markdown files"
@@ -50,9 +50,9 @@ FORMATS = (
 # regular expression for a file's path -> its format, and advice on it
 ADVICE_BY_NAME = {
     r"/html/\d{9,}\.html$|/payload-\d+\.json$|/posts_index\.html$": f"an export from Tumblr: {BY_WORDPRESS_OR_FEED}",
-    r"(?i)\.(?:mdown|mkd|mkdn|mkdown|mdwn|qmd|rmd)$": "Markdown: rename it to .md",
+    r"(?i)\.(?:mdown|mkd|mkdn|mkdown|mdwn|qmd|rmd)$": "Markdown: give it the extension .md",
     r"(?i)\.(?:rst|org|textile|adoc|asciidoc|ipynb|docx|odt|epub|html?|wiki|mediawiki|opml)$": BY_PANDOC,
-    r"(?i)\.zip$": "an archive: unpack it, and give the folder",
+    r"(?i)\.zip$": "an archive: unpack it, and import the folder",
 }
 
 

@@ -83,7 +83,7 @@ def read_gif(reader: FileReader) -> Size:
             position = skip_sub_blocks(reader, start + 2)
             keep_extension(reader, start, position)
         else:
-            raise InvalidImage("it has bytes where a block should begin")
+            raise InvalidImage("there are bytes where a block should begin")
     reader.keep(position, position + 1)
     if not has_pixels:
         raise InvalidImage("it contains no image")

@@ -47,7 +47,7 @@ def next_marker(reader: FileReader, position: int) -> tuple[int, int]:
     while (marker := reader.read(position, 2)) == b"\xff\xff":
         position += 1
     if marker[0] != 0xFF or marker[1] in (0, 1, SOI) or 0xD0 <= marker[1] <= 0xD7:
-        raise InvalidImage("it has bytes where a segment should begin")
+        raise InvalidImage("there are bytes where a segment should begin")
     return position, marker[1]
 
 
