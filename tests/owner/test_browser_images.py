@@ -111,6 +111,7 @@ def test_a_click_on_an_image_beside_the_text_leads_to_its_place(window):
     strip[1].click()
     assert window.run("selected") == [images[2], True]
     window.browser.resize(390, 800)
+    window.click("Settings")
     assert not window.browser.find_element(By.ID, "content").is_displayed()
     strip[1].click()
     assert window.run("selected") == [images[2], True]
@@ -217,7 +218,7 @@ def test_pages_of_images_are_accessible_and_never_scroll_sideways(window, loaf, 
     window.check(axe)
     assert window.run("areImagesShown")
     url = window.service.request("GET", "/v1/images")[2][0]["url"]
-    window.service.request("POST", "/v1/posts", {"title": "A", "content": f"![]({url})", "cover_image": url})
+    window.service.request("POST", "/v1/posts", {"title": "Bread", "content": f"![]({url})", "cover_image": url})
     for path in (window.browser.current_url.removeprefix(window.url), "/settings/images", "/settings/posts/1/edit"):
         window.open(path)
         eventually(lambda: window.run("areImagesShown"))

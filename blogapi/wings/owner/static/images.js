@@ -78,7 +78,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
 
   // The picker shows the uploaded images, for the text and for the cover.
   const picker = document.getElementById("picker");
-  const [search, alt, list, more, close] = picker.querySelectorAll("input, ul, button");
+  const [close, search, alt, list, more] = picker.querySelectorAll("input, ul, button");
   let [choose, next] = [null, ""];
   const show = async (address) => {
     const isFirst = address !== next;

@@ -261,7 +261,7 @@ post.elements.title.autofocus || editor.select(caret, caret);
 isWide.matches || content.blur(); // Otherwise, a phone would show its keyboard.
 isWide.addEventListener("change", () => {
   showBeside(isWide.matches || panel.contains(document.activeElement) ? "settings" : "");
-  document.activeElement === content && editor.select(...editor.selection); // scrolls to the caret
+  document.activeElement === content ? editor.select(...editor.selection) : document.activeElement.scrollIntoView({ block: "nearest" });
 });
 openTools(editor, { post, say, alarm, images: openImages(editor, { post, upload, say, alarm }) });
 visualViewport?.addEventListener("resize", () => {
