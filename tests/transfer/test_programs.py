@@ -14,40 +14,32 @@ BLOGS = {
         {"a": ("published", "2024-03-05T18:22:41Z", None)},
     ),
     "Hexo": (
-        {
-            "_config.yml": HEXO,
-            "source/_posts/a.md": "title: A\ndate: 2021-05-04 07:30:00\ntags: big cats\n---\nB",
-            "source/_posts/b.md": "---\ntitle: B\ndate: 2021-05-05\ncategories: [[x, y], [z]]\n---\nB",
-        },
-        {
-            "a": ("published", "2021-05-03T22:30:00Z", ["big cats"]),
-            "b": ("published", "2021-05-04T15:00:00Z", ["x", "y", "z"]),
-        },
+        {"_config.yml": HEXO,
+         "source/_posts/a.md": "title: A\ndate: 2021-05-04 07:30:00\ntags: big cats\n---\nB",
+         "source/_posts/b.md": "---\ntitle: B\ndate: 2021-05-05\ncategories: [[x, y], [z]]\n---\nB"},
+        {"a": ("published", "2021-05-03T22:30:00Z", ["big cats"]),
+         "b": ("published", "2021-05-04T15:00:00Z", ["x", "y", "z"])},
     ),
     "Zola": (
         {"config.toml": 'base_url = "x"', "content/2024-03-05_a.md": '+++\n[taxonomies]\ntags = ["b"]\n+++\nA'},
         {"a": ("published", "2024-03-05T00:00:00Z", ["b"])},
     ),
     "Zola, in two languages": (
-        {
-            "config.toml": 'base_url = "x"\ndefault_language = "de"\n[languages.fr]\n',
-            "content/2024-03-05_a.fr.md": "A",
-            "content/b.de.md": "B",
-            "content/c.js.md": "C",
-        },
+        {"config.toml": 'base_url = "x"\ndefault_language = "de"\n[languages.fr]\n',
+         "content/2024-03-05_a.fr.md": "A",
+         "content/b.de.md": "B",
+         "content/c.js.md": "C"},
         {"a": ("published", "2024-03-05T00:00:00Z", None), "b": (None, None, None), "c-js": (None, None, None)},
     ),
     "Hugo": (
-        {
-            "config/_default/hugo.toml": 'baseURL = "x"',
-            "config/_default/languages.yaml": "pt-br:\n  weight: 1\nfr: {}",
-            "content/posts/a.en.md": "A",
-            "content/posts/b/index.pt-BR.md": "B",
-            "content/posts/c.md": "C",
-            "content/posts/c.fr.md": "C",
-            "content/posts/node.js/index.fr.md": "D",
-            "content/posts/e.de.md": "E",
-        },
+        {"config/_default/hugo.toml": 'baseURL = "x"',
+         "config/_default/languages.yaml": "pt-br:\n  weight: 1\nfr: {}",
+         "content/posts/a.en.md": "A",
+         "content/posts/b/index.pt-BR.md": "B",
+         "content/posts/c.md": "C",
+         "content/posts/c.fr.md": "C",
+         "content/posts/node.js/index.fr.md": "D",
+         "content/posts/e.de.md": "E"},
         dict.fromkeys(("a", "b", "c", "fr-c", "node-js", "e-de"), (None, None, None)),
     ),
     "Hugo, in JSON": (
@@ -60,11 +52,9 @@ BLOGS = {
     ),
     "Docusaurus": (
         {"blog/2021/05/04/a.md": "# A", "blog/2021-05-05-b/index.mdx": "# B", "blog/2021-05/06-c.md": "# C"},
-        {
-            "a": ("published", "2021-05-04T00:00:00Z", None),
-            "b": ("published", "2021-05-05T00:00:00Z", None),
-            "c": ("published", "2021-05-06T00:00:00Z", None),
-        },
+        {"a": ("published", "2021-05-04T00:00:00Z", None),
+         "b": ("published", "2021-05-05T00:00:00Z", None),
+         "c": ("published", "2021-05-06T00:00:00Z", None)},
     ),
     "Middleman": ({"config.rb": "", "source/2020-01-02-a.html.markdown": "---\ntitle: A\n---\nA"}, DATED),
     "MkDocs": ({"docs/a.md": "---\ndate:\n  created: 2020-01-02\n  updated: 2024-01-01\n---\n# A"}, DATED),
@@ -77,14 +67,10 @@ BLOGS = {
         {"a": ("published", "2013-05-04T09:00:00Z", ["x", "y"]), "b": (None, None, None)},
     ),
     "Logseq": (
-        {
-            "a.md": "title:: A\ndate:: [[May 4th, 2013]]\ntags:: [[x]], #y\n\n- B",
-            "b.md": "- date:: [[May 4th, 2013]]\n  public:: false\n- B",
-        },
-        {
-            "a": ("published", "2013-05-04T00:00:00Z", ["x", "y"]),
-            "b": ("draft", "2013-05-04T00:00:00Z", None),
-        },
+        {"a.md": "title:: A\ndate:: [[May 4th, 2013]]\ntags:: [[x]], #y\n\n- B",
+         "b.md": "- date:: [[May 4th, 2013]]\n  public:: false\n- B"},
+        {"a": ("published", "2013-05-04T00:00:00Z", ["x", "y"]),
+         "b": ("draft", "2013-05-04T00:00:00Z", None)},
     ),
     "Notion": (
         {
@@ -98,11 +84,9 @@ BLOGS = {
         {"a": ("published", "2024-03-05T18:22:00Z", ["x", "y"])},
     ),
     "ABlog": (
-        {
-            "conf.py": "blog_baseurl = 'x'",
-            "a.md": "# A\n\n```{post} Mar 5, 2024\n:tags: x\n:category: y\n:excerpt: 2\n```\n",
-            "b.md": ":::{post}\n:::\n\n# B",
-        },
+        {"conf.py": "blog_baseurl = 'x'",
+         "a.md": "# A\n\n```{post} Mar 5, 2024\n:tags: x\n:category: y\n:excerpt: 2\n```\n",
+         "b.md": ":::{post}\n:::\n\n# B"},
         {"a": ("published", "2024-03-05T00:00:00Z", ["x", "y"]), "b": (None, None, None)},
     ),
     "Nuxt": ({"nuxt.config.ts": "", "content/blog/6.a.md": "---\ndate: 2020-01-02\n---\nA"}, DATED),
@@ -114,12 +98,10 @@ BLOGS = {
         {"config/site.yaml": "taxonomies: [tag]", "pages/01.blog/a/docs.md": "---\ndate: 2020-01-02\n---\nA"}, DATED
     ),
     "Harp": (
-        {
-            "harp.json": "{}",
-            "a/_data.json": '{"a": {"title": "A", "date": "2020-01-02"}, "b": {"title": "B", "draft": true}}',
-            "a/a.md": "A",
-            "a/b.md": "B",
-        },
+        {"harp.json": "{}",
+         "a/_data.json": '{"a": {"title": "A", "date": "2020-01-02"}, "b": {"title": "B", "draft": true}}',
+         "a/a.md": "A",
+         "a/b.md": "B"},
         {"a": ("published", "2020-01-02T00:00:00Z", None), "b": ("draft", None, None)},
     ),
     "Blot": (
