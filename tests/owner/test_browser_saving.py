@@ -247,16 +247,6 @@ def test_a_window_that_becomes_narrow_keeps_the_text_and_the_caret(window):
 
 
 @IN_BOTH_BROWSERS
-def test_beside_a_long_text_the_preview_covers_nothing(window):
-    window.browser.resize(1280, 800)
-    write_long(window)
-    window.click("Preview")
-    eventually(lambda: window.run("isInPreview", "Paragraph 150 "))
-    assert window.run("countCovered") == 0
-    assert window.browser.find_element(By.ID, "content").is_displayed()
-
-
-@IN_BOTH_BROWSERS
 def test_publishing_asks_in_a_dialog_that_takes_the_focus_and_returns_it(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises.")
@@ -272,7 +262,7 @@ def test_publishing_asks_in_a_dialog_that_takes_the_focus_and_returns_it(window)
 
 
 @IN_BOTH_BROWSERS
-def test_the_preview_beside_the_text_follows_the_caret(window):
+def test_the_preview_beside_the_text_follows_the_caret_and_covers_nothing(window):
     write_long(window)
     window.click("Preview")
     eventually(lambda: window.run("isInPreview", "Paragraph 150 "))
@@ -283,6 +273,8 @@ def test_the_preview_beside_the_text_follows_the_caret(window):
         window.browser.execute_script("document.execCommand('insertText', false, arguments[0])", f"{text}\n\n")
         window.run("putCaretBefore", text[4:])
         eventually(lambda block=block: window.run("isSeenInPreview", block))
+    assert window.run("countCovered") == 0
+    assert window.browser.find_element(By.ID, "content").is_displayed()
 
 
 @IN_BOTH_BROWSERS
