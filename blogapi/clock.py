@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+LATEST = "~"  # sorts after every time
+
 
 def rfc3339(seconds: float) -> str:
     """Format a Unix time as RFC 3339 in UTC, in whole seconds: 2026-11-20T10:10:00Z."""

@@ -6,12 +6,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from peewee import SQL, Select, Window, fn
 
 from blogapi import documents
+from blogapi.clock import LATEST
 from blogapi.storage.engine import AsBytes
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import MAX_ID
 
 PAGE_BYTES = 4 * 1024 * 1024
-LATEST = "~"  # sorts after every time
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")

@@ -135,7 +135,7 @@ class Server:
             return False
 
     def stop(self, number=signal.SIGTERM):
-        """Stop the server with a signal to its master; return the exit status."""
+        """Stop the server by sending a signal to its master. Return the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(30)

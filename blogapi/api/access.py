@@ -107,7 +107,7 @@ def why_refused(authorization: str) -> str:
     if not key.strip():
         return "the API key is empty; is the shell variable that holds it set?"
     if not re.fullmatch(keys.KEY_PATTERN, key.strip()):
-        return "the API key is unknown: a whole one is blog_ and 43 characters, without quotes"
+        return "the API key is unknown: a complete key is blog_ followed by 43 characters, without quotes"
     return "the API key is unknown or revoked; blogapi keys list shows the keys, keys regenerate NAME replaces one"
 
 

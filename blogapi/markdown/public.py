@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from blogapi.clock import rfc3339
+from blogapi.clock import LATEST, rfc3339
 from blogapi.documents import MAX_PARAM_NAME
 from blogapi.markdown.dates import looks_like_date, rfc3339_or_empty
 from blogapi.markdown.front_matter import shown
@@ -53,7 +53,6 @@ DRAFT_TITLE = re.compile(
 HIDING_TAGS = {"draft", "drafts", "private", "unlisted", "hidden"}  # in Nikola and Obsidian
 # Reasons that the author of a draft expects. The report omits them.
 PLAIN_DRAFTS = {"draft: true", "published: false", "status: draft", "status: pending"}
-LATEST = "~"  # sorts after every time
 
 
 class Inherited(NamedTuple):

@@ -15,8 +15,8 @@ from blogapi.storage.models import Author
 from blogapi.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# What a change did to a post. "unchanged" means a PATCH without effect, "published" at the scheduled time, and "purged"
-# deleted for good.
+# What a change did to a post. "unchanged" means that a PATCH had no effect, "published" that the scheduled time came,
+# and "purged" that the post was deleted for good.
 Outcome = Literal["created", "updated", "unchanged", "published", "deleted", "purged"]
 EVENT_TYPES = {
     "created": "post.created",
@@ -50,9 +50,9 @@ def run(
 
     `old` is {} for a new post, and `new` is {} for a deleted one.
     """
+    check_permitted(author, old, new)
     if author.drafts_only and outcome == "purged":
         raise NotPermitted("a draft can be moved to the trash, but not deleted for good")
-    check_permitted(author, old, new)
     if outcome == "purged" or (outcome == "deleted" and not tx.keeps_history):
         forget(tx, post_id)
     elif outcome in KEPT and tx.keeps_history:

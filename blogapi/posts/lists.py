@@ -11,7 +11,8 @@ from typing import Any
 from peewee import SQL, Field, Ordering, Select
 
 from blogapi import documents
-from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
+from blogapi.clock import LATEST
+from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
 from blogapi.storage.engine import Compiled, Placeholder, Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag

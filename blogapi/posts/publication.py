@@ -26,7 +26,7 @@ def publication_date(
     """
     status = changes.get("status") or old["status"]
     date = changes.get("published_at")
-    time = date if "published_at" in changes else old.get("published_at")  # Null clears the date (RFC 7396).
+    time = date if "published_at" in changes else old.get("published_at")  # None clears the date.
     if status == "scheduled":
         if not time or time <= now:
             raise Rejected("published_at", "must be given, and in the future, for a scheduled post")

@@ -273,7 +273,7 @@ class ListQuerySchema(QuerySchema):
         pattern=MOMENT,
         example="2026-11-20T10:10:00Z",
     )
-    fields: Any = Names(  # a parameter that shadows an attribute of Schema
+    fields: Any = Names(  # shadows an attribute of Schema and, for what follows in this class, the module
         choice(tuple(documents.FIELDS), "A field."),
         post_load=parse_names,
         **doc(

@@ -2,6 +2,9 @@
 
 A word is a run of letters, digits and their marks. Case, diacritics and strokes through letters are ignored. A special
 letter matches the letters that people type instead (ae for æ). In scripts without spaces, every character is a word.
+
+If you change these rules, increase the number after "words" in `UNICODE` in storage/setup.py. The service then indexes
+all posts again when it starts.
 """
 
 import re

@@ -228,7 +228,7 @@ class Body:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the whole body was read."""
+        """Whether the whole body has been read."""
         return not (self.reader.parser if self.is_chunked else self.reader.length)
 
     def read(self, size: int) -> bytes:

@@ -60,7 +60,10 @@ class Database(Reader):
             return run_and_commit(tx, operation, *args, **kwargs)
 
     def write_within(self, seconds: float, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation in a transaction of its own. Raises Busy if another write takes longer than `seconds`."""
+        """Run an operation in a transaction of its own. Raises Busy if another write takes longer than `seconds`.
+
+        If the operation needs a thread, it waits as in `write_in_thread`.
+        """
         with suppress(NeedsThread):
             return run_and_commit(self.begin(time.monotonic() + seconds), operation, *args, **kwargs)
         return self.write_in_thread(operation, *args, **kwargs)

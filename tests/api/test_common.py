@@ -20,7 +20,7 @@ UNKNOWN_KEY = (
     "keys regenerate NAME replaces one"
 )
 
-TORN_KEY = "Authorization: the API key is unknown: a whole one is blog_ and 43 characters, without quotes"
+TORN_KEY = "Authorization: the API key is unknown: a complete key is blog_ followed by 43 characters, without quotes"
 
 
 def quota(answer):

@@ -13,7 +13,7 @@ from tests.service import free_port
 
 
 class OldHost(Receiver):
-    """The old host: answers each path with an image, a status, the Location of a redirect, or a function."""
+    """The old host, which responds to each path with an image, a status or a redirect, or calls a function."""
 
     def __init__(self):
         super().__init__()

@@ -222,7 +222,7 @@ def test_missing_images_of_refused_posts_are_not_counted(run, write):
     assert "images: new 0, known 0, missing 1" in output
 
 
-def test_a_picture_with_a_damaged_colour_profile_is_stored_without_it(run, write):
+def test_a_picture_with_a_damaged_color_profile_is_stored_without_it(run, write):
     whole = png()
     damaged = whole[:33] + b"\0\0\0\3iCCPabc\0\0\0\0" + whole[33:]
     output = run("import", write({"a.md": "![](a.png) ![](b.png)", "a.png": damaged, "b.png": whole}))[1]

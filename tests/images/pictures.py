@@ -37,7 +37,7 @@ def save(image: Image.Image, kind: str, **options: object) -> bytes:
 
 
 def jpeg(orientation: int = 1, mode: str = "RGB", **options: object) -> bytes:
-    """Return a photograph with Exif, a colour profile, a comment, other applications' data, and a trailing video."""
+    """Return a photograph with Exif, a color profile, a comment, other applications' data, and a trailing video."""
     plain = save(photograph(mode), "JPEG", exif=exif(orientation), icc_profile=PROFILE, comment=SECRET, **options)
     segments = b"".join(b"\xff" + bytes([marker]) + pack(">H", 2 + len(SECRET)) + SECRET for marker in (0xE2, 0xED))
     return plain[:2] + segments + plain[2:] + b"ftypmp4 " + SECRET

@@ -15,7 +15,7 @@ from tests.cases import cases
 from tests.images.pictures import PICTURES, PROFILE, SECRET, SIZE, chunk, exif, jpeg, photograph, riff, save
 
 KINDS = ("jpeg, turned", "png", "gif", "webp", "webp, animated", "avif")
-# The exiftool groups for the file, its size, its structure, its colours and its orientation
+# The exiftool groups for the file, its size, its structure, its colors and its orientation
 GROUPS = {"ExifTool", "File", "Composite", "JFIF", "APP14", "PNG", "GIF", "RIFF", "QuickTime", "ICC_Profile", "EXIF"}
 
 
@@ -41,7 +41,7 @@ def test_pixels_stay_as_they_are_and_only_what_is_visible_is_kept(content):
     assert kept(kept(content)) == kept(content)
 
 
-def test_bytes_after_the_adobe_colour_data_are_removed():
+def test_bytes_after_the_adobe_color_data_are_removed():
     plain = save(photograph("CMYK"), "JPEG")
     start = plain.index(b"\xff\xee\0\x0eAdobe")
     longer = plain[: start + 2] + pack(">H", 14 + len(SECRET)) + plain[start + 4 : start + 16] + SECRET
@@ -49,7 +49,7 @@ def test_bytes_after_the_adobe_colour_data_are_removed():
 
 
 @cases("name", ["jpeg", "jpeg, cmyk", "png", "webp"])
-def test_colour_profile_is_kept(name):
+def test_color_profile_is_kept(name):
     with Image.open(io.BytesIO(kept(PICTURES[name]))) as image:
         assert image.info["icc_profile"] == PROFILE
 
@@ -69,7 +69,7 @@ def test_orientation_of_a_jpeg_is_kept_without_the_rest_of_its_exif(orientation)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("exiftool"), reason="exiftool is not installed")
-def test_exiftool_finds_only_size_orientation_and_colour(tmp_path):
+def test_exiftool_finds_only_size_orientation_and_color(tmp_path):
     for name, content in PICTURES.items():
         (tmp_path / name).write_bytes(kept(content))
     command = ["exiftool", "-a", "-G0", "-s", *(tmp_path / name for name in PICTURES)]
@@ -113,7 +113,7 @@ def sized(width: int, height: int) -> bytes:
     ("content", "why"),
     (PNG[:8] + chunk(b"IDAT", b"") + PNG[8:], "it does not begin with a single header"),
     (PNG[:33] + PNG[8:], "it does not begin with a single header"),
-    (PNG[:8] + chunk(b"IHDR", PNG[16:25] + b"\5\0\0\0") + PNG[33:], "its colour type is unknown"),
+    (PNG[:8] + chunk(b"IHDR", PNG[16:25] + b"\5\0\0\0") + PNG[33:], "its color type is unknown"),
     (PNG[:33] + chunk(b"IDAT", b"") + chunk(b"IEND", b""), "it contains no image"),
     (PNG[:33] + chunk(b"gAMA", bytes(5)) + PNG[33:], "a part has the wrong length"),
     (PNG[:-12] + chunk(b"IEND", SECRET), "a part has the wrong length"),

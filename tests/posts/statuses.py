@@ -1,4 +1,4 @@
-"""The status and the date that a post gets, for every way to write it."""
+"""The status and the date that a post gets from each way of writing it."""
 
 PAST, FUTURE = "2026-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 NO = "refused"

@@ -132,7 +132,7 @@ PAST = f"published_at: {publication.FUTURE}"
 def test_any_status_may_follow_any_other(client, post, before, asked, after, method):
     """Status and published_at before, the change, and both afterwards, or the error.
 
-    What becomes of a new draft stands in test_status_in_every_way.py.
+    test_status_in_every_way.py tests what becomes of a new draft.
     """
     number = post(tags=["a"])["id"]
     path = f"/v1/posts/{number}"

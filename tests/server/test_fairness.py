@@ -140,7 +140,7 @@ def test_idle_connections_of_the_larger_group_make_room_first_unless_a_request_i
     for ours in (first, second):
         ours.recv(1000)
     first.sendall(HEALTH.encode())
-    handler.shared.make_room(100)  # Most of so many are about to end.
+    handler.shared.make_room(100)  # With this many connections, most are about to end.
     assert len(handler.connections) == 3
     handler.shared.make_room(3)  # before the loop has read it
     assert first.recv(1000).startswith(b"HTTP/1.1 200")

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from peewee import Ordering, Select, Tuple
 
 from blogapi import documents
-from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
+from blogapi.clock import LATEST
+from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.posts import effects, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields, PostRef, StoredPost, no_check

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from peewee import Case, Expression, Tuple, fn
 
 from blogapi import documents
-from blogapi.clock import earlier
-from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
+from blogapi.clock import LATEST, earlier
+from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.posts import slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal

@@ -27,7 +27,7 @@ from blogapi.wings.transfer.images import IMAGE_FOLDER, IMAGE_URL
 
 MAX_JSON_BYTES = 12 * 1024**2  # maximum size of a response; a page ends after the post that exceeds 4 MiB
 MAX_SECONDS = 900  # time limit on a request, enough for 12 MiB on a slow connection
-MAX_ATTEMPTS = 6  # attempts for a request that gets no response or a 5xx; the last is 31 s after the first
+MAX_ATTEMPTS = 6  # number of attempts if a request gets no response or a 5xx; the last is made after 31 s
 MAX_WAIT = 3600  # maximum total wait (in seconds) during a request, for example at the rate limit
 MAX_REASON = 500  # maximum length of a message from the service (in characters)
 ONE_POST_STATUSES = (400, 403, 412, 413, 415)  # statuses that concern one post; other posts can still be sent
@@ -215,7 +215,7 @@ class Remote:
             query = following[1] if following else ""
 
     def posts(self) -> Iterator[Post]:
-        """Yield LISTED_FIELDS of every post."""
+        """Yield the LISTED_FIELDS of every post."""
         for post in self._pages("/v1/posts", f"&fields={','.join(LISTED_FIELDS)}"):
             yield self._validate(post, LISTED_SCHEMA)
 

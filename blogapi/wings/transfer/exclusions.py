@@ -52,7 +52,7 @@ UNUSABLE = re.compile(rf"\)\s*[*+{{]|\[:|\A.{{{MAX_LENGTH + 1}}}", re.DOTALL)
 
 
 class Patterns:
-    """Patterns of files, relative to any folder of a site or, if `are_rooted`, only to its top folder.
+    """Patterns of file paths, which match in any folder of a site or, if `are_rooted`, only in its top folder.
 
     Patterns that `regexes` matches are also tried as regular expressions. Every path matches if a pattern may take too
     long, or may mean something else in Python than in its program.

@@ -40,7 +40,7 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOu
 
     Local times are in `zone`. Memory use does not grow with the size of the file.
     """
-    # Read images and blocks first. Posts refer to them by id, and they may come after the posts in the file.
+    # Read images and blocks first. Posts refer to both by id, but in the file, both may follow the posts.
     images, blocks = {}, {}
     for item in _items(path, "attachment", "wp_block"):
         number, content = child_text(item, "post_id"), child_text(item, "encoded", "content")

@@ -10,13 +10,13 @@ from blogapi.wings.images.formats.file import READ_BYTES, FileReader, InvalidIma
 # PNG (W3C, third edition): chunks with a length, a name, data and a checksum
 
 MANY = 2**31  # bytes; longer than any chunk
-# Chunks of the image, its colours and its animation, and the maximum length of each in bytes
+# Chunks of the image, its colors and its animation, and the maximum length of each in bytes
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
 COLOR_PROFILE = b"iCCP"  # Some programs write a wrong checksum for this chunk, which viewers then ignore.
-PALETTE = 3  # colour type
-DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # allowed bit depths by colour type
+PALETTE = 3  # color type
+DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # allowed bit depths by color type
 
 
 def read_png(reader: FileReader) -> Size:
@@ -44,7 +44,7 @@ def read_png(reader: FileReader) -> Size:
         raise InvalidImage("it contains no image")
     width, height, depth, color = unpack_from(">IIBB", reader.read(16, 10))
     if depth not in DEPTHS.get(color, ()):
-        raise InvalidImage("its colour type is unknown")
+        raise InvalidImage("its color type is unknown")
     if color == PALETTE and b"PLTE" not in with_data:
         raise InvalidImage("it has no palette")
     return width, height
@@ -91,7 +91,7 @@ def read_gif(reader: FileReader) -> Size:
 
 
 def color_table(flags: int) -> int:
-    """Return the size in bytes of the colour table that these flags describe, or 0 if there is none."""
+    """Return the size in bytes of the color table that these flags describe, or 0 if there is none."""
     return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
 
 
