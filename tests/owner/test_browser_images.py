@@ -201,6 +201,7 @@ def test_an_uploaded_image_can_be_picked_for_the_text_and_for_the_cover(window, 
 def test_without_scripts_an_image_is_uploaded_with_the_post(window, loaf):
     window.browser.run_scripts(False)
     window.open("/settings/posts/new")
+    assert not window.browser.find_element(By.CSS_SELECTOR, ".tools").is_displayed()
     window.fill(title="Bread", content="Words.", file=str(loaf))
     window.click("Upload")
     assert "loaf.jpg was added to the end of the content." in window.text

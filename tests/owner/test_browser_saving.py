@@ -41,6 +41,16 @@ def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure
     assert window.stored() == window.value("content")
 
 
+def test_a_form_that_published_its_post_without_an_answer_shows_the_published_post(window):
+    window.service.request("POST", "/v1/posts", {"title": "Bread", "content": "Rises."})
+    window.open("/settings/posts/2/edit")
+    window.run("loseAnswers")
+    window.click("Publish…")
+    with window.next_page():
+        window.browser.find_element(By.XPATH, "//button[.='Publish now']").click()
+    assert window.run("withText", "Update")
+
+
 def test_the_bar_says_not_saved_only_if_something_is_not_and_until_the_server_is_back(window):
     window.open(EDIT)
     window.fill(content=" Two.")

@@ -78,7 +78,8 @@ const takeIn = (answer, isNews) => {
   }
   const isOther = answer.etag !== undefined && answer.etag !== etag.value; // The post was changed elsewhere.
   const isHere = state === "saving" || (navigator.userActivation?.hasBeenActive && document.hasFocus() && post.contains(document.activeElement)); // The writer may continue typing.
-  const isNewer = answer.is_untouched || (answer.etag && isOther && had === savedAt && !isHere);
+  const isPublished = answer.is_saved && !isOther && answer.status_of_post !== status.value; // by a button without an answer
+  const isNewer = answer.is_untouched || isPublished || (answer.etag && isOther && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
     location.replace(answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form); // The post may have been created.
   } else if (answer.status === 409) {
