@@ -234,6 +234,7 @@ def test_the_last_change_comes_first_and_updated_after_includes_its_second(clien
 def test_a_retagging_is_a_change_too(client, change, clock, changed):
     for number in (3, 4, 7, 8):
         change(number, tags=["a"])
+    clock.now += 1
     change(2, excerpt="New")
     clock.now += 1
     client.patch("/v1/tags/a", json={"name": "b"})
