@@ -60,17 +60,15 @@ function selected() {
   return [text, scrollY > 0 || content.scrollTop > 0];
 }
 
-function isSeen(block) {
-  const { top, bottom } = block?.getBoundingClientRect() ?? { top: -1 };
-  return top >= 0 && bottom <= innerHeight;
-}
-
-function isInPreview(start) {
-  return isSeen(all(".preview p").find((each) => each.textContent.startsWith(start)));
-}
-
-function isSeenInPreview(selector) {
-  return isSeen(document.querySelector(`.preview ${selector}`));
+// Whether these words of the preview are in view
+function isInPreview(words) {
+  const [texts, range] = [document.createTreeWalker(document.querySelector(".preview"), NodeFilter.SHOW_TEXT), new Range()];
+  while (texts.nextNode()) {
+    const at = texts.currentNode.data.indexOf(words);
+    if (at >= 0) [range.setStart(texts.currentNode, at), range.setEnd(texts.currentNode, at + words.length)];
+  }
+  const { top, bottom } = range.getBoundingClientRect();
+  return !range.collapsed && top >= 0 && bottom <= innerHeight;
 }
 
 // How many controls of the form that are in view have the preview in their middle

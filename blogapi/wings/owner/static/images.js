@@ -111,9 +111,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
 
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));
-  cover.addEventListener("input", () => {
-    thumbnail.hidden = !(thumbnail.src = addressOf(cover.value.split("/images/")[1]));
-  });
+  cover.addEventListener("input", () => (thumbnail.hidden = !(thumbnail.src = addressOf(cover.value.split("/images/")[1]))));
   onFiles(coverFile, ([image]) => enqueue(() => store(image).then(({ url }) => url && setCover(url))));
   const quiet = [button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet")];
   cover.after(...quiet, thumbnail);

@@ -180,6 +180,10 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const line = editor.doc.slice(0, editor.selection[1]).split("\n").length - 1;
     const begun = [...shown.querySelectorAll("[data-line]")].filter((each) => each.dataset.line <= line);
     const block = begun.sort((one, other) => one.dataset.line - other.dataset.line).at(-1);
+    if (block?.matches("code")) { // It can be longer than the window, so only the line with the caret counts.
+      const above = line - block.dataset.line - 1;
+      block.style.scrollMargin = `${-above}lh 0 ${above + 2 - block.textContent.split("\n").length}lh`;
+    }
     block?.scrollIntoView({ block: isWide.matches ? "nearest" : "center" });
   };
   shown.addEventListener("load", () => reveal(), true); // An image that was not loaded before moves the text below it.

@@ -160,9 +160,7 @@ addEventListener("pageshow", (event) => event.persisted && !isUnsent() && locati
 addEventListener("online", () => state === "waiting" && exchange());
 addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? look() : leave()));
 setInterval(() => document.visibilityState === "visible" && look(), 10000);
-addEventListener("beforeunload", (event) => {
-  state !== "leaving" && ((isUnsent() && !isKept) || editor.isAdding) && event.preventDefault();
-});
+addEventListener("beforeunload", (event) => state !== "leaving" && ((isUnsent() && !isKept) || editor.isAdding) && event.preventDefault());
 rescued.then((found) => {
   const isOwn = ({ each }) => each.draft === draft.value && (!isNew() || location.search.includes(each.draft));
   for (const { each, status: answered, isDropped } of isUnsent() ? [] : found.filter(isOwn)) {
