@@ -103,5 +103,6 @@ PICTURES = {
     "webp, simple and lossless": save(photograph(), "WEBP", lossless=True),
     "webp, animated": animated_webp(),
     "avif": save(photograph(), "AVIF"),
+    "avif, and more": save(photograph(), "AVIF") + SECRET,
     "avif, animated": save(photograph(), "AVIF", save_all=True, append_images=[photograph("L").convert("RGB")]),
 }

@@ -188,28 +188,48 @@ MAX_HEAD = 1024 * 1024  # maximum size of a box without pixels, in bytes
 BOXES = {
     b"ftyp": rb"(?!)",
     b"mdat": rb"(?!)",
-    b"meta": rb"(?s)infe([\x00\x01]|(\x02.{7}|\x03.{9})(Exif|mime|uri ))|uuid|udta|xml |bxml",
+    b"meta": rb"infe[\x00\x01]|uuid|udta|xml |bxml",
     b"moov": rb"uuid|udta|meta",
 }
+# The id of an item with metadata, of 16 or 32 bits
+METADATA_ITEM = re.compile(rb"infe(?:\x02...(..)|\x03...(....))..(?:Exif|mime|uri )", re.DOTALL)
 
 
 def read_avif(reader: FileReader) -> Size:
     """Keep the whole file if it contains only images. Return the size of the largest image."""
     start, boxes = 0, {b"meta": b""}
-    while start < reader.size:
+    while start + 8 <= reader.size:
         length, kind = unpack_from(">I4s", reader.read(start, 8))
         if length == 1:
             (length,) = unpack_from(">Q", reader.read(start + 8, 8))
-        length = length or reader.size - start
+        length = length or (reader.size - start if kind in BOXES else 0)
         if length < 8 or start + length > reader.size:
+            if b"mdat" in boxes and kind not in BOXES:  # bytes after the image
+                break
             raise InvalidImage("the file ends early")
-        boxes[kind] = reader.read(start, min(length, 8 if kind == b"mdat" else MAX_HEAD))
-        if kind not in BOXES or re.search(BOXES[kind], boxes[kind]) or (length > MAX_HEAD and kind != b"mdat"):
+        boxes[kind] = box = reader.read(start, min(length, 8 if kind == b"mdat" else MAX_HEAD))
+        is_large = length > MAX_HEAD and kind != b"mdat"
+        if kind not in BOXES or is_large or re.search(BOXES[kind], box) or has_metadata_items(box):
             raise InvalidImage(METADATA)
         start += length
     sizes = [unpack_from(">II", extents) for extents in re.findall(rb"(?s)ispe\x00{4}(.{8})", boxes[b"meta"])]
     if b"mdat" not in boxes or not sizes:
         raise InvalidImage("it contains no image")
-    reader.keep(0, reader.size)
+    reader.keep(0, start)
     width, height = max(sizes)
     return (height, width) if re.search(rb"irot[\x01\x03]", boxes[b"meta"]) else (width, height)
+
+
+def has_metadata_items(meta: bytes) -> bool:
+    """Return whether an item with metadata has any bytes: exiftool leaves empty items (ISO/IEC 14496-12, 8.11.3)."""
+    items = {short or long for short, long in METADATA_ITEM.findall(meta)}
+    if items and (head := re.search(rb"(?s)(....)iloc(.)...(.)(.)", meta)):
+        version, sizes, more = b"".join(head.groups()[1:])
+        id_size, length = 4 if version == 2 else 2, sizes & 15
+        extents = id_size + (4 if version else 2) + (more >> 4)  # where an entry states the number of its extents
+        size = extents + 2 + (more & 15 if version else 0) + (sizes >> 4) + length  # of an entry with one extent
+        end = head.start() + int.from_bytes(head[1])
+        entries = [meta[start : start + size] for start in range(head.end() + id_size, end, size)]
+        if length and all(entry[extents : extents + 2] == b"\0\1" for entry in entries):
+            items -= {entry[:id_size] for entry in entries if not any(entry[-length:])}
+    return bool(items)
