@@ -113,8 +113,6 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
             contents.execute("BEGIN")
             yield contents
             contents.execute("COMMIT")
-    except OSError as error:
-        raise OSError(f"cannot write the database {path}: {error.strerror}") from error
     except sqlite3.Error as error:
         raise Unavailable(f"cannot write the database {path}: {error}") from error
 

@@ -146,5 +146,8 @@ def copy_database(target: str) -> None:
     """
     to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
     with opened() as database:
-        copy.copy(database.engine, to, with_progress)
+        try:
+            copy.copy(database.engine, to, with_progress)
+        except OSError as error:
+            raise OSError(f"cannot write the database {to.name}: {error.strerror}") from error
     click.echo(f"copied {database.engine.name} to {to.name}")

@@ -76,8 +76,10 @@ def test_a_backup_is_a_sqlite_file_and_neither_it_nor_a_copy_overwrites_anything
     backup(engine_for(url), path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert len(sound_posts(path)) == 49
-    with pytest.raises(OSError, match="File exists"):
-        backup(engine_for(url), path)
+    for target, why in ((path, "File exists"), (tmp_path / "none" / "backup.db", "No such file or directory")):
+        with pytest.raises(OSError, match=why) as raised:
+            backup(engine_for(url), target)
+        assert raised.value.strerror == why
     with pytest.raises(Unavailable, match="it is not empty"):
         copy(engine_for(url), engine_for(url))
 
