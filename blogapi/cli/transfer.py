@@ -4,10 +4,10 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 
 import click
@@ -23,7 +23,7 @@ from blogapi.storage.database import Database
 from blogapi.text import counted
 from blogapi.wings.transfer.export import export
 from blogapi.wings.transfer.fetch import Fetcher
-from blogapi.wings.transfer.folder import unpacked
+from blogapi.wings.transfer.folder import Archives
 from blogapi.wings.transfer.images import IMAGE_FOLDER, ImageStore, LocalImages
 from blogapi.wings.transfer.importer import ImportResult, checked, predict, store, with_stored_images
 from blogapi.wings.transfer.report import Report
@@ -86,22 +86,19 @@ def import_posts(
     config = Config.from_environ(os.environ)
     if fetch_images and no_images:
         raise click.UsageError("--fetch-images cannot be combined with --no-images")
-    with opened() as database, TemporaryFile() as spool, unpacked(paths) as folders:
+    with opened() as database, TemporaryFile() as spool, TemporaryDirectory() as top:
+        archives = Archives(paths, os.path.realpath(top))
         stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
-        report = Report(dry_run, redirects, stored.counts, folders)
-        images = None if no_images else local_images(folders, config, static, stored)
+        report = Report(dry_run, redirects, stored.counts, archives.paths)
+        tops = [folder / name for folder in archives.paths for name in STATIC_FOLDERS]
+        images = None if no_images else LocalImages([*archives.paths], config.base_url, static, stored.is_stored, tops)
         options |= {"zone": config.timezone, "post_url": config.post_url}
-        sources = Sources([*folders], spool, time.time(), images=images, **options)
+        sources = Sources([*archives.paths], spool, time.time(), images=images, faults=archives.faults, **options)
+        sources.unread |= archives.left_out
         fetcher = Fetcher(stored, images, sources.hosts, config.webhook_private) if images and fetch_images else None
         status = report.print_all(import_results(database, sources, stored, fetcher, events), sources)
         index.tidy(database)
     sys.exit(status)
-
-
-def local_images(folders: Iterable[Path], config: Config, static: Path | None, stored: ImageStore) -> LocalImages:
-    """Return the images in some folders, where URLs with a leading slash may lead to one of STATIC_FOLDERS."""
-    tops = [top / name for top in folders for name in STATIC_FOLDERS]
-    return LocalImages([*folders], config.base_url, static, stored.is_stored, tops)
 
 
 def import_results(

@@ -9,7 +9,7 @@ import subprocess
 import termios
 from contextlib import closing
 from io import BytesIO
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import pytest
 
@@ -258,10 +258,10 @@ def test_times_are_in_the_zone_of_the_service(run, folder, storage, monkeypatch)
 POST = "---\ntitle: A\ndate: 2024-01-02\n---\n![](loaf.jpg)"
 
 
-def zipped(files):
+def zipped(files, *more):
     file = BytesIO()
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        for name, content in files.items():
+        for name, content in (*files.items(), *more):
             archive.writestr(name, content)
     return file.getvalue()
 
@@ -278,22 +278,35 @@ def test_an_archive_is_read_like_its_folder_and_a_second_import_changes_nothing(
 def test_a_report_names_files_by_their_paths_in_the_archive(run, storage, write):
     files = {"_config.yml": "title: x", "_posts/a.md": POST, "b.md": "---\n[\n---\n", "c.rst": "C"}
     files["_posts/loaf.jpg"] = b"x"
-    path = write({"my blog.zip": zipped(files)}) / "my blog.zip"
+    link = ZipInfo("link.md")
+    link.external_attr = 0o120777 << 16
+    with pytest.warns(UserWarning, match="Duplicate name: '_posts/a.md'"):
+        path = write({"my blog.zip": zipped(files, (link, "b.md"), ("_posts/a.md", POST))}) / "my blog.zip"
     for options in (["--dry-run"], []):
         status, output, error = run("import", *options, path)
         text = "\n".join((*output, *error))
         assert (status, "/tmp" in text.replace(str(path), "")) == (1, False)
         for name in files:
             assert f"{path}/{name}" in text, text
+        assert f"Not imported: 1 file with the name of a later one ({path}/_posts/a.md)." in output
+        assert f"Not imported: 1 link in an archive ({path}/link.md)." in output
 
 
-TOO_LARGE = [zipped({"a.md": bytes(10**6)}), zipped(dict.fromkeys("abcd", ""))]
+TOO_LARGE = "the limits are 3 files and {:,} bytes; import a folder instead"
 
 
-@cases("content", [b"PK\x03\x04", b"", zipped({"a.md": POST})[:-30], *TOO_LARGE])
-def test_an_archive_that_is_damaged_or_too_large_is_named(run, storage, write, content, monkeypatch):
+@cases(
+    ("content", "why"),
+    (b"PK\x03\x04", "File is not a zip file"),
+    (b"", "File is not a zip file"),
+    (zipped({"a.md": POST})[:-30], "File is not a zip file"),
+    (zipped({"a.md": POST}).replace(b"a.md", b"b.md", 1), "File name in directory 'a.md' and header b'b.md' differ."),
+    (zipped({"a.md": bytes(10**6)}), TOO_LARGE),
+    (zipped(dict.fromkeys("abcd", "")), TOO_LARGE),
+)
+def test_an_archive_that_is_damaged_or_too_large_is_named(run, storage, write, content, why, monkeypatch):
     monkeypatch.setattr(archives, "MAX_FILES", 3)
     path = write({"blog.zip": content}) / "blog.zip"
     status, output, error = run("import", path)
     assert (status, output, [*stored(storage)]) == (1, ["made 0, changed 0, unchanged 0, refused 1"], [])
-    assert error == [f"{path}: not read, because this is an archive: unpack it, and import the folder"]
+    assert error == [f"{path}: cannot be read: {why.format(200 * len(content))}"]

@@ -6,12 +6,13 @@ import json
 import os
 import tomllib
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
+from lzma import LZMAError
 from pathlib import Path, PurePosixPath
-from stat import S_IMODE, S_ISREG
-from tempfile import TemporaryDirectory
+from stat import S_IMODE, S_ISLNK, S_ISREG
 from typing import IO, Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 
@@ -130,29 +131,35 @@ MAX_UNPACKED_BYTES = 2 * 1024**3
 MAX_RATIO = 200  # maximum unpacked size, divided by the size of the archive
 
 
-@contextmanager
-def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
-    """Unpack zip archives into temporary folders. Yield a dict that maps the paths to read to the given paths.
+class Archives:
+    """Unpacks the zip archives among some paths into subfolders of `top`."""
 
-    An archive that is damaged or too large is not unpacked.
-    """
-    with TemporaryDirectory() as folder:
-        top = os.path.realpath(folder)
-        yield {_unpack(path, Path(top, str(number), path.stem)): path for number, path in enumerate(paths)}
+    def __init__(self, paths: Iterable[Path], top: str):
+        self.faults: dict[Path, str] = {}  # archive that was not unpacked -> the reason
+        self.left_out: defaultdict[str, list[str]] = defaultdict(list)  # kind -> files that were not unpacked
+        # the path to read -> the path that was given
+        self.paths = {self._unpack(path, Path(top, str(number), path.stem)): path for number, path in enumerate(paths)}
 
-
-def _unpack(path: Path, folder: Path) -> Path:
-    if path.suffix.lower() != ".zip" or not path.is_file():
-        return path
-    try:
-        with ZipFile(path) as archive:
-            sizes = [file.file_size for file in archive.infolist()]
-            if len(sizes) > MAX_FILES or sum(sizes) > min(MAX_UNPACKED_BYTES, MAX_RATIO * path.stat().st_size):
-                return path
-            archive.extractall(folder)  # never exceeds these sizes or writes outside the folder
-    except (BadZipFile, OSError, RuntimeError, ValueError, zlib.error):  # damaged, encrypted, or with invalid names
-        return path
-    return folder
+    def _unpack(self, path: Path, folder: Path) -> Path:
+        if path.suffix.lower() != ".zip" or not path.is_file():
+            return path
+        try:
+            folder.mkdir(parents=True)
+            with ZipFile(path) as archive:
+                files, limit = archive.infolist(), min(MAX_UNPACKED_BYTES, MAX_RATIO * path.stat().st_size)
+                if len(files) > MAX_FILES or sum(file.file_size for file in files) > limit:
+                    raise ValueError(f"the limits are {MAX_FILES:,} files and {limit:,} bytes; import a folder instead")
+                for file in files:
+                    if archive.getinfo(file.filename) is not file:
+                        self.left_out["file with the name of a later one"].append(f"{path}/{file.filename}")
+                    elif S_ISLNK(file.external_attr >> 16):
+                        self.left_out["link in an archive"].append(f"{path}/{file.filename}")
+                    else:
+                        archive.extract(file.filename, folder)  # never exceeds these sizes or writes outside the folder
+        except (BadZipFile, EOFError, LZMAError, OSError, RuntimeError, ValueError, zlib.error) as error:
+            self.faults[path] = f"cannot be read: {reason_of(error) or 'it is damaged'}"
+            return path
+        return folder
 
 
 MAX_NAME_BYTES = 255  # maximum length of a file name (in bytes) on most disks

@@ -6,7 +6,7 @@ import os
 import pickle
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import cache, partial
@@ -112,6 +112,7 @@ class Sources:
     paths: Sequence[Path]
     spool: IO
     now: float  # Unix time
+    faults: Mapping[Path, str] = field(default_factory=dict)  # path that cannot be read -> the reason
     pages: bool = False  # whether to read the pages in exports
     site: str | None = None  # base URL for the relative URLs of images that are not found
     images: LocalImages | None = None
@@ -184,6 +185,8 @@ class Sources:
             return
         self.files.add(resolved)
         try:
+            if path in self.faults:
+                raise MarkdownError(self.faults[path])
             if path.exists() and not (path.is_file() and path.suffix.lower() in READABLE):  # A pipe might not end.
                 raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(READABLE)}")
             if path.suffix.lower() in READERS:
