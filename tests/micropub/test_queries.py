@@ -74,6 +74,8 @@ def test_sources_can_be_selected_by_offset_and_status(client, asked, names, five
     ("q=source&offset=1&offset=2", "offset: given more than once"),
     ("q=source&post-status=x", "post-status: must be one of published, draft, scheduled, archived"),
     ("q=category&search=x", '"search": unknown parameter; known: '),
+    ("q=config&limit=1", '"limit": unknown parameter; known: q'),
+    ("q=syndicate-to&access_token=x", '"access_token": unknown parameter; known: q'),
     ("q=category&limit=0", "limit: must be a whole number from 1"),
     ("q=x", "q: must be one of config, source, syndicate-to, category"),
     ("", "q: must be one of config, source, syndicate-to, category"),

@@ -65,6 +65,7 @@ def parse_status(text: str) -> str:
 
 common_params: dict[str, fields.Field] = {"q": fields.String(), "offset": parsed_by(parse_offset, "")}
 post_params: dict[str, fields.Field] = {"post-status": parsed_by(parse_status, ""), **common_params}
+plain_query = parameters(q=fields.String())
 source_query = parameters(
     url=fields.String(),
     properties=Names(fields.String(), post_load=lambda text: text.split(",")),
@@ -81,7 +82,9 @@ media_query = parameters(
 
 
 def config_of(request: Request) -> Fields:
-    return {"media-endpoint": public(request, MEDIA), "q": [*QUERIES], "post-types": POST_TYPES} | NO_TARGETS
+    """Return what the endpoint supports, or only the sites to syndicate posts to, of which there are none."""
+    config = {"media-endpoint": public(request, MEDIA), "q": [*QUERIES], "post-types": POST_TYPES} | NO_TARGETS
+    return NO_TARGETS if query_of(request, plain_query)["q"] == "syndicate-to" else config
 
 
 def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
@@ -161,4 +164,4 @@ def uploaded(request: Request) -> Fields:
     return {"items": items[start:]} | ({"paging": {"after": page.next.id}} if page.next else {})
 
 
-QUERIES = {"config": config_of, "source": source, "syndicate-to": lambda request: NO_TARGETS, "category": categories}
+QUERIES = {"config": config_of, "source": source, "syndicate-to": config_of, "category": categories}
