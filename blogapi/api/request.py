@@ -89,20 +89,30 @@ class Request(flask.Request):
         """Whether the request's key may only see published posts."""
         return self.key is not None and self.key.scope == PUBLISHED_ONLY
 
-    def check_preconditions(self, document: bytes | None, hint: str = "") -> None:
-        """Raise PreconditionFailed unless the request's conditions hold for a post's document (RFC 9110, section 13.1).
+    def check_preconditions(self, document: bytes | None, hint: str = "", what: str = "post") -> None:
+        """Raise PreconditionFailed unless the request's conditions hold for a document (RFC 9110, section 13.1).
 
-        The document of a missing post is None. The entity tag can be that of the JSON or that of the Markdown file.
-        The error message about If-Match ends with the hint.
+        The document of a missing post is None. A post's entity tag can be that of the JSON or of the Markdown file. The
+        error message names `what` the document describes. If it is about If-Match, it ends with the hint.
         """
         environ = self.environ
         if "HTTP_IF_MATCH" in environ and not any(map(self.if_match.contains, etags(document))):
-            why = "there is no such post" if document is None else why_no_match(environ["HTTP_IF_MATCH"])
-            raise exceptions.PreconditionFailed(f"If-Match: {why}{hint}")
+            raise exceptions.PreconditionFailed(f"If-Match: {self._why_no_match(document, what)}{hint}")
         writes = self.method not in READ_METHODS  # for a read, the response is 304 instead
         if writes and "HTTP_IF_NONE_MATCH" in environ and any(map(self.if_none_match.contains_weak, etags(document))):
-            why = "the post already exists" if self.if_none_match.star_tag else "the post still has this entity tag"
-            raise exceptions.PreconditionFailed(f"If-None-Match: {why}")
+            why = "already exists" if self.if_none_match.star_tag else "still has this entity tag"
+            raise exceptions.PreconditionFailed(f"If-None-Match: the {what} {why}")
+
+    def _why_no_match(self, document: bytes | None, what: str) -> str:
+        """Return why If-Match does not match a document (RFC 9110, section 13.1.1)."""
+        if document is None:
+            return f"there is no such {what}"
+        if_match = self.environ["HTTP_IF_MATCH"]
+        if if_match.startswith("W/") or any(map(self.if_match.contains_weak, etags(document))):
+            return "a weak ETag (W/) never matches; a proxy that compresses responses makes them weak"
+        if '"' not in if_match:
+            return "must be an ETag with its quotes"
+        return f"the {what} has changed since; get it again"
 
 
 request = cast(Request, flask.request)  # the current request, for views that do not receive it
@@ -260,12 +270,3 @@ STRICT = json.JSONDecoder(
     parse_float=lambda text: float(check_number(text)),
     parse_constant=_no_constant,
 )
-
-
-def why_no_match(if_match: str) -> str:
-    """Return why If-Match does not match a post (RFC 9110, section 13.1.1)."""
-    if if_match.startswith("W/"):
-        return "a weak ETag (W/) never matches; a proxy that compresses responses makes them weak"
-    if '"' not in if_match:
-        return "must be an ETag with its quotes"
-    return "the post has changed since; get it again"

@@ -79,15 +79,15 @@ def tagged_response(
     return respond(request, content, content_type, headers=[("ETag", f'"{tag}"'), *headers], **options)
 
 
-def post_response(request: Request, document: bytes, **options: Any) -> Response:
-    """Return a post as JSON, with its entity tag."""
+def document_response(request: Request, document: bytes, **options: Any) -> Response:
+    """Return a post, a proposal or an image as JSON, with its entity tag."""
     return tagged_response(request, document + b"\n", etag_of(document), **options)
 
 
 def created_response(request: Request, post_id: int, document: bytes) -> Response:
     """Return a 201 with a new post."""
     location = ("Location", request.with_prefix(f"{POSTS_PATH}{post_id}"))
-    return post_response(request, document, status=201, headers=[location])
+    return document_response(request, document, status=201, headers=[location])
 
 
 def list_response(

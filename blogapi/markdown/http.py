@@ -11,7 +11,7 @@ from werkzeug.http import parse_accept_header
 
 from blogapi.api.operations import JSON, MARKDOWN
 from blogapi.api.request import Request
-from blogapi.api.responses import Pairs, post_response, tagged_response
+from blogapi.api.responses import Pairs, document_response, tagged_response
 from blogapi.documents import etags
 from blogapi.markdown.files import ReadOptions, parse, render
 from blogapi.markdown.front_matter import MarkdownError
@@ -44,7 +44,7 @@ def lost_line_breaks(request: Request) -> bool:
 def post_or_file_response(request: Request, document: bytes, headers: Pairs = ()) -> Response:
     """Return a post as JSON or, if the client prefers it, as a Markdown file with a different ETag."""
     if not prefers_markdown(request):
-        return post_response(request, document, headers=headers, vary="Accept")
+        return document_response(request, document, headers=headers, vary="Accept")
     fields = json.loads(document)
     headers = [("Content-Disposition", f'inline; filename="{fields["slug"]}.md"'), *headers]
     _, tag = etags(document)

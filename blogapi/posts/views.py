@@ -13,7 +13,7 @@ from werkzeug import exceptions
 from blogapi.api.access import scoped_query
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body
-from blogapi.api.responses import POSTS_PATH, created_response, list_response, no_content, post_response
+from blogapi.api.responses import POSTS_PATH, created_response, document_response, list_response, no_content
 from blogapi.api.schemas import choice, parameters, query_flag
 from blogapi.api.views import Views
 from blogapi.documents import is_slug, slug_in
@@ -141,7 +141,7 @@ def change_post(request: Request, post: posts.PostRef) -> Response:
     """
     changes = load_post(request, lambda: posts.id_of(request.database, post))
     changed = request.database.write(posts.change, post, changes, request.author, request.check_preconditions)
-    return post_response(request, changed.document)
+    return document_response(request, changed.document)
 
 
 @views.operation(
@@ -168,7 +168,7 @@ def put_post(request: Request, post: str) -> Response:
     put = request.database.write(posts.put, post, fields, request.author, request.check_preconditions)
     if put.outcome == "created":
         return created_response(request, put.id, put.document)
-    return post_response(request, put.document)
+    return document_response(request, put.document)
 
 
 @views.operation(
@@ -186,7 +186,7 @@ def replace_post(request: Request, post: int) -> Response:
     """
     fields = load_post(request)
     put = request.database.write(posts.put, post, fields, request.author, request.check_preconditions)
-    return post_response(request, put.document)
+    return document_response(request, put.document)
 
 
 @views.operation(

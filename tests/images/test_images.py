@@ -219,7 +219,10 @@ def test_an_image_that_only_a_proposal_or_unsaved_text_shows_is_not_deleted(clie
 
 def test_a_deleted_image_is_gone_with_its_bytes_and_can_be_uploaded_again(client, stranger, count):
     image = send(client, LARGE).json
-    assert client.delete(f"/v1/images/{image['id']}").status_code == 204
+    tag = client.get(f"/v1/images/{image['id']}").headers["ETag"]
+    stale = client.delete(f"/v1/images/{image['id']}", headers={"If-Match": '"x"'})
+    assert message(stale, 412) == "If-Match: the image has changed since; get it again"
+    assert client.delete(f"/v1/images/{image['id']}", headers={"If-Match": tag}).status_code == 204
     assert count(ImagePart) == 0
     for path in (f"/v1/images/{image['id']}", f"/images/{image['id']}.png"):
         assert client.get(path).status_code == 404

@@ -163,6 +163,8 @@ def test_if_none_match_with_a_star_only_creates(put):
     ("header", "why"),
     ('"other"', "the post has changed since; get it again"),
     ("W/{}", "a weak ETag (W/) never matches; a proxy that compresses responses makes them weak"),
+    ('"x", W/{}', "a weak ETag (W/) never matches; a proxy that compresses responses makes them weak"),
+    ('"x", W/"y"', "the post has changed since; get it again"),
     ("unquoted", "must be an ETag with its quotes"),
 )
 def test_an_if_match_that_does_not_match_changes_nothing_and_says_why(client, put, path, method, header, why):

@@ -196,7 +196,10 @@ def test_who_may_do_what(app, client, agent, post):
             key.delete(f"{path}/{others['id']}"),
         )
         assert tuple(answer.status_code for answer in found) == statuses, scope
-    assert agent.delete(f"{path}/{mine['id']}").status_code == 204
+    stale = agent.delete(f"{path}/{mine['id']}", headers={"If-Match": '"x"'})
+    assert message(stale, 412) == "If-Match: the proposal has changed since; get it again"
+    tag = agent.get(f"{path}/{mine['id']}").headers["ETag"]
+    assert agent.delete(f"{path}/{mine['id']}", headers={"If-Match": tag}).status_code == 204
     assert client.delete(f"{path}/{others['id']}").status_code == 204
     assert agent.delete(f"{path}/{mine['id']}").status_code == 404
     assert titles(client) == ["D"]

@@ -11,7 +11,7 @@ from werkzeug import exceptions
 from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request
-from blogapi.api.responses import POSTS_PATH, list_response, no_content, post_response
+from blogapi.api.responses import POSTS_PATH, document_response, list_response, no_content
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, parse_id, parsed_by
 from blogapi.api.views import Views
 from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, ID_PATTERN, WITHOUT_CONTENT, dump
@@ -105,7 +105,7 @@ def restore_revision(request: Request, post: posts.PostRef, revision: int) -> Re
     All fields are restored except the slug, the former slugs, the status and the dates.
     """
     restored = request.database.write(revisions.restore, post, revision, request.author, request.check_preconditions)
-    return post_response(request, restored.document)
+    return document_response(request, restored.document)
 
 
 @views.operation(
@@ -140,7 +140,7 @@ def restore_trashed_post(request: Request, post: int) -> Response:
     post has taken its slug, the restored post gets a new slug.
     """
     restored = request.database.write(revisions.restore_deleted, post, request.author, request.check_preconditions)
-    return post_response(request, restored.document)
+    return document_response(request, restored.document)
 
 
 @views.operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), request_headers=("If-Match",))

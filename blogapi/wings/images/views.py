@@ -4,7 +4,6 @@ import logging
 import re
 from contextlib import ExitStack
 from functools import cache
-from typing import Any
 from urllib.parse import quote
 
 from flask import Response
@@ -17,11 +16,11 @@ from blogapi.api import schemas
 from blogapi.api.access import for_strangers
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request
-from blogapi.api.responses import list_response, no_content, respond, tagged_response
+from blogapi.api.responses import document_response, list_response, no_content, respond
 from blogapi.api.schemas import StrictSchema, Time, doc, matching, page_size, parameters, parsed_by
 from blogapi.api.views import Views
 from blogapi.config import is_loopback
-from blogapi.documents import dump, hash_of
+from blogapi.documents import dump
 from blogapi.paging import Cursor
 from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
@@ -86,20 +85,16 @@ def parse_image_cursor(text: str) -> Cursor[str]:
     return Cursor(match["time"] or "", match["id"])
 
 
-def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
+def document_of(request: Request, image: StoredImage) -> bytes:
     url = request.service.config.base_url + image.path
-    return {"id": image.id, "url": url} | {name: getattr(image, name) for name in ImageSchema.example if name != "url"}
+    others = {name: getattr(image, name) for name in ImageSchema.example if name != "url"}
+    return dump({"id": image.id, "url": url} | others).encode()
 
 
 @cache
 def warn(url: str) -> None:
     """Warn once that only this machine can open image URLs."""
     log.warning(f"image URLs begin with {url}, which only this machine can open: set BLOGAPI_URL")
-
-
-def image_response(request: Request, image: StoredImage, **options: Any) -> Response:
-    content = f"{dump(as_json(request, image))}\n".encode()
-    return tagged_response(request, content, hash_of(content), **options)
 
 
 @views.operation(
@@ -122,11 +117,11 @@ def create_image(request: Request) -> Response:
     with ExitStack() as opened:
         image, is_new = uploads.store_file(request, uploads.receive(request, opened))
     if not is_new:
-        return image_response(request, image)
+        return document_response(request, document_of(request, image))
     if is_loopback(request.service.config.base_url):
         warn(request.service.config.base_url)
     location = request.with_prefix(f"/v1/images/{image.id}")
-    return image_response(request, image, status=201, headers=[("Location", location)])
+    return document_response(request, document_of(request, image), status=201, headers=[("Location", location)])
 
 
 @views.operation(
@@ -148,7 +143,7 @@ def list_images(request: Request) -> Response:
     A page has at most `limit` images. If there are more, the `Link` header contains the URL of the next page.
     """
     page = images.page(request.database, **request.query)
-    content = f"{dump([as_json(request, image) for image in page.items])}\n".encode()
+    content = b"[%b]\n" % b",".join(document_of(request, image) for image in page.items)
     return list_response(request, content, page.next)
 
 
@@ -157,16 +152,17 @@ def list_images(request: Request) -> Response:
 )
 def get_image(request: Request, image_id: str) -> Response:
     """Get the metadata of an image. The image itself is at its `url`."""
-    return image_response(request, images.find(request.database, image_id))
+    return document_response(request, document_of(request, images.find(request.database, image_id)))
 
 
-@views.operation("DELETE /v1/images/<image:image_id>", Answer(204, "The image is gone."))
+@views.operation("DELETE /v1/images/<image:image_id>", Answer(204, "The image is gone."), request_headers=("If-Match",))
 def delete_image(request: Request, image_id: str) -> Response:
     """Delete an unused image.
 
     If the image is used in a post, a revision, a post in the trash, a proposal or an unsaved draft, the response is 400
     and lists up to three of these uses.
     """
+    request.check_preconditions(document_of(request, images.find(request.database, image_id)), what="image")
     delete_unused(request, image_id)
     return no_content(request)
 

@@ -174,8 +174,9 @@ def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
 
 def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, Any]:
     """Summarize a proposal: return the lines that it would change, but not its full text, which can be long."""
-    facts = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at, "etag": proposal.etag}
-    facts |= {"conflicts": proposal.conflicts(now), "former_slugs": proposal.changes.get("former_slugs")}
+    facts = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at}
+    facts |= {"etag": etag_of(proposal.document), "conflicts": proposal.conflicts(now)}
+    facts |= {"former_slugs": proposal.changes.get("former_slugs")}
     return facts | {"changed": changed_fields(as_typed(now), as_typed(now | proposals.cleared(proposal.changes)))}
 
 
@@ -192,7 +193,7 @@ def apply_proposal(post_id: int, proposal_id: int) -> Any:
 
 def apply_shown(tx: Transaction, post_id: int, proposal_id: int, etag: str, **options: Any) -> posts.StoredPost:
     """Apply a proposal despite conflicts. Raises PreconditionFailed if the proposal is not the one that was shown."""
-    if proposals.find(tx, post_id, proposal_id).etag != etag:  # Renaming a tag changes proposals.
+    if etag_of(proposals.find(tx, post_id, proposal_id).document) != etag:  # Renaming a tag changes proposals.
         raise PreconditionFailed
     return proposals.apply(tx, post_id, proposal_id, force=True, **options)
 

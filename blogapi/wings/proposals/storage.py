@@ -47,10 +47,6 @@ class StoredProposal(NamedTuple):
     changes: Fields  # the new values; an empty value clears the field
     is_new: bool = False  # whether `add` has just created it
 
-    @property
-    def etag(self) -> str:
-        return documents.etag_of(self.document)
-
     def conflicts(self, now: Fields) -> list[str]:
         """Return the proposed fields that have since changed in the post to values other than the proposed ones."""
         return conflicts(self.base, _base(now | cleared(self.changes), self.changes), _base(now, self.changes))
@@ -208,12 +204,13 @@ def apply(
     return changed
 
 
-def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author) -> None:
+def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author, check: Check = no_check) -> None:
     """Delete a proposal. Raises DoesNotExist, or NotPermitted if a drafts-only key deletes another key's proposal."""
-    query = _of_present.select(Proposal.author).where(_is(posts.id_of(tx, ref), proposal_id))
-    (proposer,) = tx.get("proposal", query)
+    query = _of_present.select(Proposal.author, _document).where(_is(posts.id_of(tx, ref), proposal_id))
+    proposer, document = tx.get("proposal", query)
     if author.drafts_only and proposer != author.name:
         raise NotPermitted("another key made this proposal")
+    check(document)
     withdraw(tx, proposal_id)
 
 

@@ -1,7 +1,6 @@
 """The views of proposals."""
 
 from functools import partial
-from typing import Any
 
 from flask import Response
 from marshmallow import fields
@@ -10,7 +9,7 @@ from werkzeug import exceptions
 from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body
-from blogapi.api.responses import POSTS_PATH, list_response, no_content, post_response, tagged_response
+from blogapi.api.responses import POSTS_PATH, document_response, list_response, no_content
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, query_flag
 from blogapi.api.views import Views
 from blogapi.documents import ID_PATTERN
@@ -67,9 +66,9 @@ def propose_change(request: Request, post: posts.PostRef) -> Response:
     changes = load_body(request, lambda: posts.id_of(request.database, post))
     proposal = request.database.write(proposals.add, post, changes, request.author, request.check_preconditions)
     if not proposal.is_new:
-        return proposal_response(request, proposal)
+        return document_response(request, proposal.document)
     path = request.with_prefix(f"{POSTS_PATH}{proposal.post_id}/proposals/{proposal.id}")
-    return proposal_response(request, proposal, status=201, headers=[("Location", path)])
+    return document_response(request, proposal.document, status=201, headers=[("Location", path)])
 
 
 @views.operation("GET /v1/posts/<id:post>/proposals", LIST, query=QUERY, scopes=READ_SCOPES)
@@ -87,18 +86,22 @@ def list_all_proposals(request: Request) -> Response:
 @views.operation("GET /v1/posts/<id:post>/proposals/<id:proposal>", ONE, scopes=READ_SCOPES)
 def get_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Get a proposal."""
-    return proposal_response(request, proposals.find(request.database, post, proposal))
+    return document_response(request, proposals.find(request.database, post, proposal).document)
 
 
 @views.operation(
-    "DELETE /v1/posts/<id:post>/proposals/<id:proposal>", Answer(204, "The proposal was deleted."), scopes=WRITE_SCOPES
+    "DELETE /v1/posts/<id:post>/proposals/<id:proposal>",
+    Answer(204, "The proposal was deleted."),
+    request_headers=("If-Match",),
+    scopes=WRITE_SCOPES,
 )
 def delete_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Refuse or withdraw a proposal.
 
     A drafts-only key may delete only its own proposals.
     """
-    request.database.write(proposals.remove, post, proposal, request.author)
+    check = partial(request.check_preconditions, what="proposal")
+    request.database.write(proposals.remove, post, proposal, request.author, check)
     return no_content(request)
 
 
@@ -114,17 +117,13 @@ def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Resp
     check = partial(request.check_preconditions, hint="; the ETag must be the post's, not the proposal's")
     changed = request.database.write(proposals.apply, post, proposal, request.author, check, force=force)
     found.log_applied()
-    return post_response(request, changed.document)
+    return document_response(request, changed.document)
 
 
 @views.app_errorhandler(proposals.ChangedSince)
 def changed_since(error: proposals.ChangedSince) -> Response:
     """Return a 412 with the names of the fields that have changed."""
     return error_response(exceptions.PreconditionFailed(str(error)))
-
-
-def proposal_response(request: Request, proposal: proposals.StoredProposal, **options: Any) -> Response:
-    return tagged_response(request, proposal.document + b"\n", proposal.etag, **options)
 
 
 def page_response(request: Request, post: posts.PostRef | None = None) -> Response:
