@@ -23,6 +23,11 @@ def test_single_files_are_sent_from_the_folder_that_contains_them(run, folder, t
     assert run("push", here, here / "b.md", "--overwrite")[1][0] == "updated b.md"
     assert (there()["a"]["content"], there()["b"]["content"]) == ("Theirs.", "# New B\n")
     assert "is not in " in run("push", here, tmp_path / "c.md")[1][-1]
+    for command in ("push", "pull"):
+        nowhere = run(command, here, here / "c.md", here / "a.md")
+        assert (nowhere[0], "failed c.md: no such file to sync" in nowhere[1]) == (1, True)
+    (here / "b.md").rename(here / "c.md")
+    assert run("push", here, here / "b.md")[0] == 0  # It was synced, and then renamed.
 
 
 def test_status_says_what_a_push_and_a_pull_would_do(run, synced, change, blog):

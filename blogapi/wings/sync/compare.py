@@ -118,6 +118,8 @@ class Comparison:
             is_known = working.state.unreadable.get(failure.source) == working.unreadable[failure.source]
             self.results.append(failed(failure, "skipped" if is_known else "failed"))
         self.results += map(failed, assigned.failures)
+        known = {*self.post_of, *working.left_out, *working.unreadable, *renames.values()}
+        self.results += [Result("failed", name, "no such file to sync") for name in sorted(working.only - known)]
         working.state.start(remote.url, zone, working.unreadable, now, bool(renames))
         for name, entry in [*self.entries.items()]:
             if entry["sha256"] != working.sha256.get(name) and self.is_same(name, entry):

@@ -193,16 +193,14 @@ class WorkingFolder:
         """Sort the files that were read into posts, failures, and files that are left out."""
         # path below the folder -> the post in the file, for readable files
         self.items = {self._name_of(post.source): post for post in posts if isinstance(post, Item)}
-        self.failures = [self._named(failure) for post in posts if isinstance(post, list) for failure in post]
+        failures = [failure for post in posts if isinstance(post, list) for failure in post]
+        name = self._name_of
+        self.failures = [each._replace(source=name(each.source), reason=name(each.reason)) for each in failures]
         self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}
         self.unreadable = {failure.source: self.sha256.get(failure.source, failure.reason) for failure in self.failures}
         unread = self.sources.unread.items()
         self.left_out = {self._name_of(path): kind for kind, paths in unread for path in paths}
         self.set_aside = {SET_ASIDE.sub("", name) for name in self.left_out}
-
-    def _named(self, failure: Failure) -> Failure:
-        """Remove the folder's path from a failure's source and reason."""
-        return failure._replace(source=self._name_of(failure.source), reason=self._name_of(failure.reason))
 
     def _name_of(self, path: str) -> str:
         return path.removeprefix(os.path.join(self.top, ""))
