@@ -46,7 +46,7 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
         r"carriage return: KEY=$(tr -d '\r' < FILE)",
     ),
     "CONTENT-LENGTH": (400, "Content-Length: must be one whole number, and must not be sent with Transfer-Encoding"),
-    "CONTENT-TYPE": (400, "Content-Type: must be given once"),
+    "CONTENT-TYPE": (400, "Content-Type: must be given once, without control characters"),
     "HOST": HOST,
     "TRANSFER-ENCODING": (400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"),
     errors.ExpectationFailed: (417, "Expect: must be 100-continue"),

@@ -44,6 +44,7 @@ def statuses_of(received):
 LENGTH = 400, "Content-Length: must be one whole number, and must not be sent with Transfer-Encoding"
 CODING = 400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"
 OTHER_CODING = 501, "Transfer-Encoding: must be chunked or left out"
+TYPE = 400, "Content-Type: must be given once, without control characters"
 AUTHORITY = 400, "Host: must be given once: a host and an optional port"
 FIELDS = 431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all"
 LISTS = 431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all"
@@ -76,7 +77,8 @@ MALFORMED_HEADS = {
     "chunked in HTTP/1.0": (["POST /v1/posts HTTP/1.0", HOST, "Transfer-Encoding: chunked"], CODING),
     "unknown coding": ([REQUEST, HOST, "Transfer-Encoding: x"], OTHER_CODING),
     "gzip and chunked": ([REQUEST, HOST, "Transfer-Encoding: gzip, chunked"], OTHER_CODING),
-    "two types": ([REQUEST, HOST, "Content-Type: a", "Content-Type: b"], (400, "Content-Type: must be given once")),
+    "two types": ([REQUEST, HOST, "Content-Type: a", "Content-Type: b"], TYPE),
+    "NUL in the type": ([REQUEST, HOST, "Content-Type: application/json\0"], TYPE),
     "unknown expectation": ([REQUEST, HOST, "Expect: x"], (417, "Expect: must be 100-continue")),
     "no host": ([REQUEST], AUTHORITY),
     "empty host": ([REQUEST, "Host:"], AUTHORITY),
