@@ -68,9 +68,7 @@ class Sender:
         """Record the results of finished attempts, and start sending the messages that are due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first, because otherwise the same messages would be due again
-        for webhook_id, url, secret, headers, body in list(
-            self.database.rows(SELECT_DUE_WEBHOOKS, now=self.database.now)
-        ):
+        for webhook_id, url, secret, headers, body in list(self.database.rows(SELECT_DUE, now=self.database.now)):
             if webhook_id not in self.sending:
                 messages = due(self.database, webhook_id, self.sent[webhook_id])
                 private, seconds = self.config.webhook_private, self.config.webhook_seconds
@@ -127,9 +125,7 @@ def why_failed(message: Message, result: AttemptResult) -> str:
 def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
     """Return the next BATCH messages to a webhook. `sent` is the number of messages sent to it so far."""
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": BATCH}
-    first, retries = (
-        iter(list(reader.rows(query, **values))) for query in (SELECT_FIRST_MESSAGES, SELECT_TIMED_MESSAGES)
-    )
+    first, retries = (iter(list(reader.rows(query, **values))) for query in (SELECT_FIRST, SELECT_TIMED))
     messages: list[Message] = []
     for number in range(sent + 1, sent + BATCH + 1):
         sources = (retries, first) if number % RETRY_EVERY == 0 else (first, retries)
@@ -140,16 +136,16 @@ def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
 _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Placeholder("now"))
 _has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
 _endpoints = Webhook.select(Webhook.id, Webhook.url, Webhook.secret, Webhook.headers, Webhook.body)
-SELECT_DUE_WEBHOOKS = Compiled(_endpoints.where(Webhook.active == 1, _has_due))
+SELECT_DUE = Compiled(_endpoints.where(Webhook.active == 1, _has_due))
 _messages = (
     Delivery.select(Event.id, Event.message_id, AsBytes(Event.payload), Delivery.attempts, Delivery.repeats)
     .join(Event, on=Event.id == Delivery.event_id)
     .where(Delivery.webhook_id == Placeholder("webhook_id"), Delivery.state == "pending")
     .limit(Placeholder("limit"))
 )
-SELECT_FIRST_MESSAGES = Compiled(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
+SELECT_FIRST = Compiled(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
 _by_time = Delivery.next_attempt_at, Delivery.event_id
-SELECT_TIMED_MESSAGES = Compiled(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
+SELECT_TIMED = Compiled(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
 
 
 def record_attempts(tx: Transaction, attempts: list[dict[str, Any]]) -> None:

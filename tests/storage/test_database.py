@@ -59,7 +59,7 @@ INDEXED += [
     for queries in (posts.SELECT_DOCUMENT, posts.SELECT_PUBLISHED, posts.SELECT_TO_CHANGE)
     for query in queries.values()
 ]
-INDEXED += [webhooks.DELETE_EVENT, sender.SELECT_FIRST_MESSAGES, sender.SELECT_TIMED_MESSAGES]
+INDEXED += [webhooks.DELETE_EVENT, sender.SELECT_FIRST, sender.SELECT_TIMED]
 INDEXED += [
     lists.time_query("published_at", status, by_tag, of_second)
     for status in EACH
@@ -73,7 +73,7 @@ INDEXED += [
     *((lists.created_query(status, by_tag), []) for status in EACH for by_tag in (0, 1)),
     *((search.rows_query("created_at", status, "", False), ["SCAN matches"]) for status in EACH),
     *((query, []) for query in INDEXED),
-    (sender.SELECT_DUE_WEBHOOKS, ["SCAN t1"]),  # reads the few webhooks
+    (sender.SELECT_DUE, ["SCAN t1"]),  # reads the few webhooks
 )
 def test_no_query_scans_or_sorts(plan, query, exceptions):
     steps = [step for step in plan(query) if "VIRTUAL TABLE" not in step]  # the index of the words

@@ -72,8 +72,7 @@ LOST = (
 def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = False) -> Action:
     """Return what to do with a file and its post.
 
-    `alike` is whether both sides have the same content. `lacks` is whether they do so only because the file omits the
-    field that has changed.
+    `alike`: whether both sides have the same content. `lacks`: whether only because the file omits a changed field.
     """
     if alike:
         return Action.WRITE if lacks else Action.RECORD
@@ -88,10 +87,7 @@ def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | Non
 
 
 def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
-    """List the posts. If none of them is recorded, drop all entries if `moves` is true, and otherwise fail.
-
-    Raises RemoteError.
-    """
+    """List the posts. If none of them is recorded, raise RemoteError, or drop all entries if `moves` is true."""
     posts = {identity(post): post for post in remote.posts()}
     if posts.keys().isdisjoint(map(identity, state.entries.values())):
         if moves:
@@ -218,10 +214,7 @@ class Comparison:
         return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""
 
     def leave(self, name: str, current: Post | None, action: Action, why: str) -> Result:
-        """Return the result for a file that this command leaves alone. If it matches its post, record that.
-
-        Raises Conflict.
-        """
+        """Return the result for a file that this command leaves alone. Record a match. Raises Conflict."""
         entry = self.entries.get(name)
         if action is Action.CONFLICT:
             raise Conflict(why)
@@ -237,10 +230,7 @@ class Comparison:
 
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
-    """Compare a file and its post with the last synced version, or with each other. Yield the lines of the diffs.
-
-    Raises RemoteError or NotSynced.
-    """
+    """Yield diffs of a file and its post to the last synced version, or to each other. Raises RemoteError, NotSynced."""
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
     there, base, here = remote.post(listed["id"]) if listed else None, None, None
     if entry and listed:

@@ -42,10 +42,9 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 def with_fields(
     data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str]
 ) -> bytes:
-    """Return a file with its front matter edited to match a post. `fields` are its current fields.
+    """Return a file with `fields` in its front matter edited to match a post, and with the fields in `lacking`.
 
-    Also add the fields in `lacking`. Editing is best-effort and may leave the file unchanged, so the caller must check
-    the result.
+    Editing is best-effort and may leave the file unchanged, so the caller must check the result.
     """
     if not split(data, skip_blank=True)[0]:
         data = b"---\n---\n\n" + data

@@ -77,10 +77,7 @@ class Push:
         raise Conflict("its post keeps changing: try again later")
 
     def _send(self, name: str, current: Post | None) -> Result | None:
-        """Upload a file's images and send the file, or return None if its post has changed.
-
-        Raises NotSynced or IMAGE_ERRORS.
-        """
+        """Send a file after its images. Return None if its post has changed. Raises NotSynced or IMAGE_ERRORS."""
         item = self.items[name]
         if current and not self.overwrite and self._has_lost_images(name, current):
             raise NotSynced(f"{what_differs(item)}: push --overwrite sends it without them")

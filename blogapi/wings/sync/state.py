@@ -57,8 +57,7 @@ class SyncState:
 
     A state is valid only where it was written, because a sync program or a backup can separate it from its files. The
     user's state folder contains a copy of the state that was last written here. `reconcile` compares the two. A state
-    in a file other than STATE may be in a repository, together with its files. Raises RemoteError if the state is
-    damaged.
+    in another file than STATE may be in a repository with its files. Raises RemoteError if the state is damaged.
     """
 
     def __init__(self, folder: Folder, name: str, dry_run: bool):
