@@ -230,7 +230,7 @@ class Comparison:
 
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
-    """Yield diffs of a file and its post to the last synced version, or to each other. Raises RemoteError, NotSynced."""
+    """Yield how a file and its post differ from the last version or each other. Raises RemoteError or NotSynced."""
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
     there, base, here = remote.post(listed["id"]) if listed else None, None, None
     if entry and listed:
