@@ -34,8 +34,10 @@ def mark_footnotes(tree: Element) -> None:
             is_alone = link.previous_sibling is link.next_sibling is None
             raised = link.parent if is_alone and isinstance(link.parent, Element) else link
             (raised if raised.tag == "sup" else link).replace_with(Text(f"[^{names[end]}]"))
-    if names:
-        _remove_rule(containers[min(names)])
+    before = containers[min(names, default=0)].preceding
+    nearest = next((node for node in before if isinstance(node, Element) or node.text.strip()), None)
+    if isinstance(nearest, Element) and nearest.tag == "hr":
+        nearest.decompose()  # The site draws its own rule above the notes.
     notes = []
     for place in sorted(names, reverse=True):  # A note inside another one is moved first, so that no note moves twice.
         note = Element(NOTE, {}, list(containers[place].children))
@@ -49,16 +51,6 @@ def mark_footnotes(tree: Element) -> None:
 def indented(element: Element, text: str) -> str:
     """Return a note in Markdown, given its text."""
     return re.sub(r"\n(?!\n)", "\n    ", text.strip())
-
-
-def _remove_rule(note: Element) -> None:
-    """Remove the rule before the first note, which the site draws as well."""
-    for node in note.preceding:
-        if isinstance(node, Element) and node.tag == "hr":
-            return node.decompose()
-        if isinstance(node, Text) and node.data.strip():
-            return None
-    return None
 
 
 def _find_links(tree: Element) -> tuple[list[Element], dict[str, int], list[Link]]:

@@ -62,7 +62,7 @@ SAFE = (
         "May[^1] is cold.\n\n[^1]: In the *hills*.\n\n    Often.",
     ),
     (  # Those of Google Docs
-        '<p>May<sup><a href="#ftnt1" id="ftnt_ref1">[1]</a></sup> is cold.</p><hr>'
+        '<p>May<sup><a href="#ftnt1" id="ftnt_ref1">[1]</a></sup> is cold.</p><hr><!--a-->'
         '<div><p><a href="#ftnt_ref1" id="ftnt1">[1]</a>&nbsp;In the hills.</p></div>',
         "May[^1] is cold.\n\n[^1]: In the hills.",
     ),
