@@ -18,7 +18,7 @@ from blogapi.storage.models import Post, Purge, Retagging, Revision
 
 MAX_REVISIONS = 50  # at most this many revisions are kept for a post
 PRUNED_REVISIONS = 50  # at most this many revisions are deleted in a transaction
-PRUNED_ROWS = 500  # a transaction prunes the retaggings or purges of at most this many posts
+MAX_PRUNED = 500  # a transaction prunes the retaggings or purges of at most this many posts
 PRUNING_SECONDS = 0.010  # a pruning transaction ends after this time, because other writers wait for it
 
 RevisionState = Literal["replaced", "deleted", "restored"]
@@ -90,7 +90,7 @@ def prune(tx: Transaction, days: int) -> int:
     """Delete a batch of versions, retaggings or purges older than `days`; return the number deleted."""
     horizon = earlier(tx.now, timedelta(days=days))
     for model, column in ((Retagging, Retagging.changed_at), (Purge, Purge.purged_at)):
-        some = model.select(model.post_id).where(column <= horizon).limit(PRUNED_ROWS)
+        some = model.select(model.post_id).where(column <= horizon).limit(MAX_PRUNED)
         if chosen := {post_id for (post_id,) in tx.rows(some)}:
             return tx.execute(model.delete().where(column <= horizon, model.post_id.in_(chosen)))
     return _delete_some(tx, Revision.state.in_(get_args(RevisionState)) & (Revision.until <= horizon))

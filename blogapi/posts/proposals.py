@@ -8,7 +8,7 @@ from blogapi.documents import dump
 from blogapi.storage.engine import Compiled, Placeholder, Transaction, placeholders
 from blogapi.storage.models import Proposal
 
-RETAGGED = 50  # number of proposals whose tags are read in one round trip
+PROPOSALS_PER_READ = 50  # number of proposals whose tags are read in one round trip
 
 
 def withdraw(tx: Transaction, proposal_id: int) -> None:
@@ -26,9 +26,9 @@ def retag(tx: Transaction, change: Callable[[list[str]], list[str]]) -> None:
     Only the documents of proposals with the tag are read, one at a time. Damaged proposals are skipped.
     """
     ids = [proposal_id for (proposal_id,) in tx.rows(Proposal.select(Proposal.id).where(Proposal.tags != ""))]
-    for start in range(0, len(ids), RETAGGED):
+    for start in range(0, len(ids), PROPOSALS_PER_READ):
         query = Proposal.select(Proposal.id, Proposal.base, Proposal.tags)
-        for proposal_id, *texts in list(tx.rows(query.where(Proposal.id.in_(ids[start : start + RETAGGED])))):
+        for proposal_id, *texts in list(tx.rows(query.where(Proposal.id.in_(ids[start : start + PROPOSALS_PER_READ])))):
             with suppress(TypeError, ValueError, KeyError):
                 base, tags = map(json.loads, texts)
                 changed = base | {"tags": change(base["tags"])}, change(tags)

@@ -17,8 +17,8 @@ from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, p
 from blogapi.storage.errors import Damaged, DoesNotExist, NeedsThread, PostDoesNotExist, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post
 
-PUBLISHED_POSTS = 20  # at most this many due posts are published in a transaction
-PUBLISHED_BYTES = 128 * 1024  # a transaction stops publishing after this many bytes, because other clients may wait
+MAX_PUBLISHED = 20  # at most this many due posts are published in a transaction
+MAX_PUBLISHED_BYTES = 128 * 1024  # a transaction stops publishing after this many bytes, because other clients may wait
 MAX_SHARED = 64 * 1024  # maximum length of a post (in characters) in a shared transaction; a longer one needs a thread
 COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
 
@@ -289,7 +289,9 @@ def publish_due(tx: Transaction) -> dict[int, bool]:
     """
     published: dict[int, bool] = {}
     size = 0
-    while len(published) < PUBLISHED_POSTS and size <= PUBLISHED_BYTES and (row := tx.row(SELECT_NEXT_DUE, now=tx.now)):
+    while (
+        len(published) < MAX_PUBLISHED and size <= MAX_PUBLISHED_BYTES and (row := tx.row(SELECT_NEXT_DUE, now=tx.now))
+    ):
         post_id, document = row
         check_size(tx, document or b"")
         try:

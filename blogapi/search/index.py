@@ -16,7 +16,7 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
 BATCH_SECONDS = 0.02  # after this time, a transaction of a rebuild does not begin another post
 PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
-MERGED_PAGES = 16  # how many pages of SQLite's index a transaction merges, which takes 4 ms
+MAX_MERGED_PAGES = 16  # how many pages of SQLite's index a transaction merges, which takes 4 ms
 
 
 # Changes
@@ -123,7 +123,7 @@ def _index_some(tx: Transaction) -> list[int]:
 
 MERGE_PENDING = Compiled("SELECT gin_clean_pending_list('search_words')")
 # Without these small merges, SQLite would merge too many pages of its index at a time.
-MERGE = Compiled(f"INSERT INTO search (search, rank) VALUES ('merge', {MERGED_PAGES})")
+MERGE = Compiled(f"INSERT INTO search (search, rank) VALUES ('merge', {MAX_MERGED_PAGES})")
 SELECT_UNINDEXED = Compiled("SELECT below FROM search_rebuild")
 SELECT_PROGRESS = Compiled("SELECT below, (SELECT max(id) FROM post) FROM search_rebuild")
 UPDATE_UNINDEXED = Compiled("UPDATE search_rebuild SET below = :below")

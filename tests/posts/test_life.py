@@ -228,7 +228,7 @@ def test_a_change_whose_body_arrives_after_the_time_changes_the_published_post(c
 
 @pytest.mark.both_engines
 def test_a_request_publishes_a_batch_and_the_next_second_another(client, post, clock, due, monkeypatch):
-    monkeypatch.setattr("blogapi.posts.storage.PUBLISHED_POSTS", 1)
+    monkeypatch.setattr("blogapi.posts.storage.MAX_PUBLISHED", 1)
     for number in (1, 2, 3):
         post()
         client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": LATER})

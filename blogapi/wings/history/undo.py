@@ -97,9 +97,9 @@ def _withdraw(
     database: Database, since: str, key: str | None, titles: dict[int, str], dry_run: bool
 ) -> Iterator[Undone]:
     """Withdraw all open proposals made since a time, or only those made with one key. Yield a result for each."""
-    is_waiting = (Proposal.created_at >= since) & Proposal.refused_at.is_null()
-    waiting = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(is_waiting)
-    for proposal_id, post_id, author in list(database.rows(waiting)):
+    is_pending = (Proposal.created_at >= since) & Proposal.refused_at.is_null()
+    pending = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(is_pending)
+    for proposal_id, post_id, author in list(database.rows(pending)):
         if key in (None, author):
             with suppress(DoesNotExist, Damaged):
                 titles.setdefault(post_id, documents.load(posts.find(database, post_id))["title"])

@@ -22,7 +22,7 @@ from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 
 PART_BYTES = 256 * 1024  # bytes written per transaction
 PIECE_BYTES = 64 * 1024  # bytes per read
-DELETED_PARTS = 16  # parts deleted per transaction
+MAX_DELETED_PARTS = 16  # parts deleted per transaction
 PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
 UPLOAD_TIME = timedelta(days=1)  # the parts of an unfinished upload are deleted after this time
 PAGE_SIZE = 1000  # images per query
@@ -294,9 +294,9 @@ def delete_parts(tx: Transaction, upload: str) -> int:
     """Delete some parts of an upload, unless it belongs to an image. Return how many were deleted."""
     if not tx.row(SELECT_UPLOAD, name=upload):
         return 0
-    parts = ImagePart.select(ImagePart.number).where(ImagePart.upload == upload).limit(DELETED_PARTS)
+    parts = ImagePart.select(ImagePart.number).where(ImagePart.upload == upload).limit(MAX_DELETED_PARTS)
     numbers = [number for (number,) in tx.rows(parts)]
-    if len(numbers) < DELETED_PARTS:
+    if len(numbers) < MAX_DELETED_PARTS:
         tx.execute(DELETE_UPLOAD, name=upload)
     return tx.execute(ImagePart.delete().where(ImagePart.upload == upload, ImagePart.number.in_(numbers)))
 

@@ -70,9 +70,9 @@ def cleared(changes: Fields) -> Fields:
 
 _document = AsBytes(Proposal.document)
 _columns = Proposal.id, Proposal.post_id, Proposal.author, Proposal.created_at, Proposal.base, _document
-_is_waiting = Proposal.refused_at.is_null()
+_is_pending = Proposal.refused_at.is_null()
 # The join excludes proposals for posts in the trash.
-_of_present = Proposal.select().join(Post, on=Post.id == Proposal.post_id).where(_is_waiting)
+_of_present = Proposal.select().join(Post, on=Post.id == Proposal.post_id).where(_is_pending)
 
 
 def page(
@@ -93,7 +93,7 @@ def page(
 
 def posts_with_proposals(reader: Reader) -> set[int]:
     """Return the ids of posts that have proposals."""
-    return {post_id for (post_id,) in reader.rows(Proposal.select(Proposal.post_id).where(_is_waiting).distinct())}
+    return {post_id for (post_id,) in reader.rows(Proposal.select(Proposal.post_id).where(_is_pending).distinct())}
 
 
 def find(reader: Reader, ref: PostRef, proposal_id: int) -> StoredProposal:
@@ -163,7 +163,7 @@ def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> 
 def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> StoredProposal | None:
     """Return the proposal with the same changes by the same author, if any."""
     is_similar = (Proposal.post_id == post_id) & (Proposal.author == author) & (Proposal.bytes == len(changes))
-    for row in list(tx.rows(Proposal.select(*_columns).where(is_similar, _is_waiting))):
+    for row in list(tx.rows(Proposal.select(*_columns).where(is_similar, _is_pending))):
         if (row[-1] or b"").endswith(b'"changes":%b}' % changes):
             return _stored(row)
     return None
@@ -179,7 +179,7 @@ def _check_room(tx: Transaction, post_id: int, size: int) -> None:
     """Raise Rejected if another proposal of this size would exceed a limit."""
     of_post = Case(None, [(Proposal.post_id == post_id, 1)], 0)
     totals = [fn.COALESCE(fn.SUM(term), 0) for term in (1, Proposal.bytes, of_post)]
-    count, total, count_of_post = tx.one(Proposal.select(*totals).where(_is_waiting))
+    count, total, count_of_post = tx.one(Proposal.select(*totals).where(_is_pending))
     if count_of_post >= MAX_OF_POST:
         raise Rejected("proposals", f"this post already has {MAX_OF_POST}; apply or delete one first")
     if count >= MAX_PROPOSALS:
@@ -216,15 +216,15 @@ def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author, chec
 
 def refuse(tx: Transaction, post_id: int, proposal_id: int) -> None:
     """Hide a proposal for an hour, or until another proposal is refused. Raises DoesNotExist."""
-    refused = Proposal.update(refused_at=tx.now).where(_is(posts.id_of(tx, post_id), proposal_id), _is_waiting)
+    refused = Proposal.update(refused_at=tx.now).where(_is(posts.id_of(tx, post_id), proposal_id), _is_pending)
     if not tx.execute(refused):
         raise DoesNotExist("proposal")
-    tx.execute(Proposal.delete().where(~_is_waiting, Proposal.id != proposal_id))
+    tx.execute(Proposal.delete().where(~_is_pending, Proposal.id != proposal_id))
 
 
 def restore(tx: Transaction, post_id: int, proposal_id: int) -> None:
     """Undo the refusal of a proposal. Raises DoesNotExist, or Rejected if there is no room for it."""
-    is_refused = _is(posts.id_of(tx, post_id), proposal_id) & ~_is_waiting
+    is_refused = _is(posts.id_of(tx, post_id), proposal_id) & ~_is_pending
     _check_room(tx, post_id, *tx.get("proposal", Proposal.select(Proposal.bytes).where(is_refused)))
     tx.execute(Proposal.update(refused_at=None).where(is_refused))
 
