@@ -96,7 +96,7 @@ def _undo_posts(database: Database, since: str, key: str | None, ids: list[int],
 def _withdraw(
     database: Database, since: str, key: str | None, titles: dict[int, str], dry_run: bool
 ) -> Iterator[Undone]:
-    """Withdraw all open proposals made since a time, or only those made with one key. Yield a result for each."""
+    """Withdraw all pending proposals made since a time, or only those made with one key. Yield a result for each."""
     is_pending = (Proposal.created_at >= since) & Proposal.refused_at.is_null()
     pending = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(is_pending)
     for proposal_id, post_id, author in list(database.rows(pending)):
