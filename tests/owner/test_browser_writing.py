@@ -46,6 +46,12 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     assert mark("a b c", 2, 3, "Code") == "a `b` c"
     window.undo()
     assert window.value("content") == "a b c"
+    assert (mark("**a**", 2, 3, "i"), mark("**a** b", 0, 0, "b")) == ("***a***", "******a** b")
+    for at, keys, expected in ((4, "b Bc IdBeBfI BgIhIB!", "* a **b** c *d**e**f* **g*h***!"), (0, "IIBi", "i")):
+        mark("* a "[:at], at, at, "b")
+        for key in keys:  # a capital letter with Ctrl
+            window.fill(content=(Keys.CONTROL, key.lower()) if key.isupper() else (key,))
+        assert window.value("content") == expected
 
 
 def test_pasting_an_address_over_a_word_links_it(window):

@@ -29,8 +29,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const store = async (image) => {
     say(`Uploading ${image.name}…`);
     alarm("image");
-    const body = formOf({ form_token: upload.elements.form_token.value, file: await smaller(image) });
-    const page = await load(upload.action, { method: "POST", body });
+    const page = await load(upload.action, { method: "POST", body: formOf({ form_token: upload.elements.form_token.value, file: await smaller(image) }) });
     const [url, markdown] = ["address", "markdown"].map((id) => page.getElementById(id)?.textContent);
     say(url ? `${image.name} was added.` : "", image);
     url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`);
@@ -106,15 +105,13 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
   more.addEventListener("click", () => show(next));
   close.addEventListener("click", () => picker.close());
-  const addPicked = (url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`);
-  file.after(button("Choose an uploaded image", pick(addPicked, true)));
+  file.after(button("Choose an uploaded image", pick((url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`), true)));
 
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));
   cover.addEventListener("input", () => (thumbnail.hidden = !(thumbnail.src = addressOf(cover.value.split("/images/")[1]))));
   onFiles(coverFile, ([image]) => enqueue(() => store(image).then(({ url }) => url && setCover(url))));
-  const quiet = [button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet")];
-  cover.after(...quiet, thumbnail);
+  cover.after(button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet"), thumbnail);
 
   return { add, open: () => file.click() };
 };

@@ -27,14 +27,20 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   };
   const selected = () => editor.doc.slice(...selection());
 
-  // A button wraps the selection, or adds a prefix to its lines. Pressed again, it removes the marks.
-  const wrap = (before, after) => {
-    const [from, to] = selection();
-    const [text, start] = [selected(), from - before.length];
-    if (editor.doc.slice(Math.max(0, start), to + after.length) === before + text + after) {
+  // A button wraps the selection, or adds a prefix to its lines. Pressed again, it removes the marks. Without a selection,
+  // it then steps over the closing mark, and moves the spaces before that mark behind it.
+  const wrap = (mark, marks, after = mark) => {
+    const [[from, to], text] = [selection(), selected()];
+    const [start, ahead, behind] = [from - mark.length, editor.doc.slice(0, from), editor.doc.slice(to)];
+    const isClosed = behind.startsWith(after) && behind.search(marks) === 0;
+    const paragraph = ahead.slice(ahead.lastIndexOf("\n\n") + 1).replace(/^\s*\* /gm, "");
+    if (isClosed && ahead.endsWith(mark)) {
       editor.insert(text, start, to + after.length, [start, start + text.length]);
+    } else if (isClosed && from === to && paragraph.match(marks)?.length % 2) {
+      const space = ahead.slice(ahead.trimEnd().length);
+      space ? editor.insert(after + space, from - space.length, to + after.length) : editor.insert("", to + after.length, to + after.length);
     } else {
-      editor.insert(before + text + after, from, to, [from + before.length, to + before.length]);
+      editor.insert(mark + text + after, from, to, [from + mark.length, to + mark.length]);
     }
   };
   const begin = (mark, others = mark) => {
@@ -57,20 +63,19 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   };
   const lastFootnote = () => Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1])));
   const addFootnote = () => {
-    const name = lastFootnote() + 1;
-    const [at, end] = [editor.selection[1], editor.doc.trimEnd().length];
+    const [name, at, end] = [lastFootnote() + 1, editor.selection[1], editor.doc.trimEnd().length];
     editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length));
   };
   const actions = {
-    Bold: () => wrap("**", "**"),
-    Italic: () => wrap("*", "*"),
+    Bold: () => wrap("**", /\*\*/g),
+    Italic: () => wrap("*", /(?<![\\*])(?:\*\*)*\*(?!\*)/g),
     Link: link,
     Image: images.open,
     Heading: () => begin("## ", /^#{1,6} /),
     Quote: () => begin("> "),
     List: () => begin("- ", /^([-*+]|\d+[.)]) /),
     Numbers: () => begin("1. ", /^([-*+]|\d+[.)]) /),
-    Code: () => (selected().includes("\n") ? wrap("```\n", "\n```") : wrap("`", "`")),
+    Code: () => (selected().includes("\n") ? wrap("```\n", /\n```/g, "\n```") : wrap("`", /`/g)),
     Table: addTable,
     Footnote: addFootnote,
   };
@@ -132,8 +137,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   // The server converts text pasted from a page or a word processor to Markdown, in parts if it is long. The editor marks
   // the place of insertion, so text typed in the meantime stays after the pasted text. Ctrl+Shift+V pastes plain text.
   const convert = async (html) => {
-    const options = { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) };
-    const answer = await fetch(copies.replace(/copies\/$/, "markdown"), options);
+    const answer = await fetch(copies.replace(/copies\/$/, "markdown"), { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) });
     return answer.ok ? (await answer.text()).trim() : Promise.reject(new Error());
   };
   const pasteHtml = async (html, text) => {
@@ -191,8 +195,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     isLate = Boolean(drawing);
     drawing ??= sheet.dataset.side === "preview" ? draw().finally(() => ((drawing = null), isLate && follow())) : null;
   };
-  const followCaret = () => document.activeElement === area && sheet.dataset.side === "preview" && reveal();
-  document.addEventListener("selectionchange", throttled(followCaret, () => 200));
+  document.addEventListener("selectionchange", throttled(() => document.activeElement === area && sheet.dataset.side === "preview" && reveal(), () => 200));
   toggle.addEventListener("click", (event) => {
     event.preventDefault();
     toggleBeside("preview");
