@@ -2,6 +2,7 @@
 
 import re
 from html import escape, unescape
+from itertools import islice
 from secrets import token_hex
 
 from turbohtml import Comment, Element, Markdown, Node, Text, parse_fragment
@@ -51,6 +52,8 @@ KEPT_WITH_CONTENT = {
 }
 # Elements that get an anchor if a link points to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
+# Blocks that are dropped if they contain only white space, and the elements that may be around it
+LINES, STYLES = (*HEADINGS, "div", "p"), ("b", "br", "em", "font", "i", "o:p", "span", "strong", "u")
 RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # element -> replacement with the same meaning
 LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
 # Matches text that would turn the brackets before it into a link: `(`, `[` or `:` or, after `[^1]:`, a `javascript:`
@@ -74,9 +77,8 @@ TEXT = (
     "a abbr acronym address article aside b bdi bdo big blockquote br caption center cite code col colgroup dd del "
     "details dfn div dl dt em fieldset figcaption figure font footer h1 h2 h3 h4 h5 h6 header hgroup hr i img input "
     "ins kbd label legend li main mark nav nobr ol p pre q rp rt ruby s samp section small span strike strong sub "
-    "summary sup table tbody td tfoot th thead time tr tt u ul var wbr"
+    "summary sup table tbody td tfoot th thead time tr tt u ul var wbr audio picture source track video"
 )
-MEDIA = "audio picture source track video"
 FORMULAS = (
     "math annotation menclose merror mfenced mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot "
     "mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover semantics"
@@ -96,7 +98,7 @@ ATTRIBUTES = {
 URL_ATTRIBUTES = ("href", "src", "poster")
 sanitizer = Sanitizer(
     Policy(
-        tags=frozenset(f"{TEXT} {MEDIA} {FORMULAS}".split()),
+        tags=frozenset(f"{TEXT} {FORMULAS}".split()),
         attributes={tag: frozenset(names.split()) for tag, names in ATTRIBUTES.items()},
         url_schemes=frozenset({"http", "https", "mailto", "tel"}),
         allow_fragment_urls=True,
@@ -226,6 +228,13 @@ class Preparation:
                     pending.append((node, is_heading or node.tag in HEADINGS))
 
     def _prepare_element(self, element: Element) -> None:
+        if element.tag in LINES:
+            inside = list(islice(element.descendants, 9))  # reading all of them would take quadratic time
+            if len(inside) < 9 and all(
+                part.data.isspace() if isinstance(part, Text) else getattr(part, "tag", "") in STYLES for part in inside
+            ):
+                element.clear()
+                element.tag = "p"
         match element.tag:
             case "a" if "href" in element.attrs and element.select_one(", ".join(HEADINGS)):
                 _link_parts(element)

@@ -131,10 +131,7 @@ class PostInputSchema(FieldsSchema):
 
 
 class NewPostSchema(PostInputSchema):
-    """A new post.
-
-    Null, "" for an optional string or the slug, and {} or [] for params count as left out.
-    """
+    """A new post. Null, "" for an optional string or the slug, and {} or [] for params count as left out."""
 
     status = choice(
         ("published", "draft"),

@@ -70,10 +70,7 @@ class Contents(ABC):
 
     @abstractmethod
     def version(self) -> int:
-        """Return the version of the tables, or 0 if the database is empty.
-
-        Raises Unavailable if the tables belong to another program.
-        """
+        """Return the version of the tables, or 0 without tables. Raises Unavailable if another program's are there."""
 
     @abstractmethod
     def statements(self, text: str) -> list[str]:

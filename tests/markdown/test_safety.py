@@ -75,6 +75,11 @@ SAFE = (
         '<ul><li><a id="t" href="#s">One</a></li></ul><h2 id="s"><a href="#t">One</a></h2>',
         '- <a id="t"></a>[One](#s)\n\n## <a id="s"></a>[One](#t)',
     ),
+    (
+        "<p>a</p><p class=MsoNormal><b><o:p>&nbsp;</o:p></b></p><h2>&nbsp;<br></h2><div> </div><p><!--more--></p>"
+        '<p id="c">&nbsp;</p><p>b&nbsp;<b>d</b><span>&nbsp;</span><a href="#c">e</a></p><pre>&nbsp;</pre>',
+        'a\n\n<!--more-->\n\n<a id="c"></a>\n\nb\xa0**d**\xa0[e](#c)\n\n```\n\xa0\n```',
+    ),
     ("<p>[^1]: https://a.example data: none</p>", "[^1]: https://a.example data: none"),
     ("<ul><li><input type=checkbox checked> a</li></ul>", "- [x] a"),
     ('<pre><code class="language-python">a</code></pre>', "```python\na\n```"),

@@ -88,10 +88,14 @@ def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(
     assert window.value("content") == "Before. "
     window.run("pressPasteAsText")
     assert window.run("paste", "plain", DOCUMENT)  # The browser pastes its text.
+    lines = "<p class=MsoNormal>One</p><p class=MsoNormal><o:p>&nbsp;</o:p></p><p>Two</p>"
+    for html in ("<div>a</div><div>b</div>", "<p>a</p>", f"<style>p {{ font: 11px Menlo }}</style>{lines}"):
+        assert window.run("paste", "plain", html)
     window.press(Keys.END)
     window.run("paste", "plain", f"<b>{'x' * 100_001}</b>")
     eventually(lambda: "Pasted as plain text, because the formatting could not be read." in window.text)
-    assert window.value("content") == "Before. plain"
+    window.run("paste", "plain", lines)
+    window.has("Before. plainOne\n\nTwo")
     assert [each for each in window.browser.problems() if "Security" in each] == []
 
 

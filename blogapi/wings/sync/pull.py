@@ -93,10 +93,7 @@ class Pull:
     # Contents of files
 
     def _render(self, name: str, post: Post) -> bytes:
-        """Return a file's new bytes: edited if possible, or else rewritten.
-
-        Raises NotSynced if no file can match the post.
-        """
+        """Return a file's new bytes, edited if possible. Raises NotSynced if no file can match the post."""
         item = self.items.get(name)
         links: Callable[[str], str] = self._links(name, item.images) if item else str
         with suppress(MarkdownError, ValidationError):

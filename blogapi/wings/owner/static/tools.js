@@ -6,7 +6,7 @@ const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in all, and per part that the server converts
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
-const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l/i;
+const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
 
 // Convert a document in parts of at most MAX_PART, one after another. Lists, tables and blocks of code are not divided.
 const inParts = (body, convert) => {
