@@ -64,6 +64,7 @@ const mark = (page) => {
   const first = post.querySelector("[aria-invalid]");
   panel.contains(first) && showBeside("settings");
   first?.closest("[popover]")?.showPopover();
+  first?.closest("details")?.setAttribute("open", "");
   first?.focus();
   first?.scrollIntoView({ block: "center" });
 };

@@ -88,8 +88,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     }
     const found = [...page.querySelectorAll("[data-url]")].map((card) => {
       const name = card.querySelector("h2").textContent;
-      const press = choice(card.querySelector("img").src, name, () => choose(card.dataset.url, picker.close()));
-      return create("li").appendChild(press).parentNode;
+      return create("li").appendChild(choice(card.querySelector("img").src, name, () => choose(card.dataset.url, picker.close()))).parentNode;
     });
     const shown = isFirst && !found.length ? [create("li", { textContent: "No images." })] : found;
     isFirst ? list.replaceChildren(...shown) : list.append(...shown);
