@@ -295,9 +295,12 @@ def test_a_post_opens_at_its_top_and_then_where_the_writer_left_it(window):
     window.press("x")
     window.send()
     window.open(EDIT)
+    window.said("Unsaved changes from")
     window.press("y")
     assert "xyParagraph 150 " in window.value("content")
     assert window.run("selected")[1]
+    window.click("Discard")
+    assert window.browser.execute_script("return scrollY") == 0  # The notice with Undo is in view.
     window.open(NEW)
     window.press("Bread", Keys.ENTER, "Rises")
     window.browser.refresh()

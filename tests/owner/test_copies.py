@@ -268,7 +268,13 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown
     assert page.all("section h3") == ["Content"]  # Only this form changed the title, and only the other one the tags.
     assert (page.all("del"), page.all("ins")) == (["2.", "Three."], ["Two.", "Three!"])
     assert (shown(page)["title"], shown(page)["tags"]) == ("Hi", "new")
-    page = page.press("Save draft", content="One.\n2.\nThree!")
+    client.patch("/v1/posts/1", json={"tags": ["newer"]})
+    for label in ("Save draft", "Save your version"):  # Neither replaces the text unless it is the version shown.
+        page = page.press(label, content="One.\n2!\nThree!")
+        assert (page.status, shown(page)["tags"]) == (412, "newer")
+        client.patch("/v1/posts/1", json={"excerpt": label})
+    page = page.press("Save your version", content="One.\n2!\nThree!")
+    page = page.press("Save your version", content="One.\n2.\nThree!")
     assert page.said[0] == "“Hi” was saved."
     assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree!"
 

@@ -65,6 +65,8 @@ def follow(typed: MutableMapping[str, str], post: Form) -> list[str]:
     for name in FORM_FIELDS:
         if name not in mine or mine[name] == base.get(name):
             typed[name] = post[name]
+            base[name] = _hash(name, post)
+    typed["base"] = " ".join(map(":".join, base.items()))
     return conflicts(base, mine, {name: _hash(name, post) for name in FORM_FIELDS})
 
 

@@ -49,10 +49,10 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
         typed = {**post, **now, "draft": draft} | (fields_of(copy) if copy else {})
     if post_id and typed.get("etag") != now["etag"]:
         shown["changed"] = changed_fields(post, typed, follow(typed, post))
-        typed |= now
+        typed |= {} if shown["changed"] else now
     if slug := suggested_slug(typed, post):
         typed |= {"slug": slug, "suggested": slug}
-    shown |= {"typed": typed, "post_id": post_id, "status": post["status"]}
+    shown |= {"typed": typed, "post_id": post_id, "status": post["status"], "etag": now.get("etag")}
     shown["copies"] = copies.listing(request.database, OPEN, ASIDE)
     return render_template("owner/write.html", action=own_path(), **shown)
 
@@ -84,7 +84,7 @@ def create_post() -> Any:
 @views.post(f"{POST}/edit")
 @shows_errors(show_form)
 def save_post(post_id: int) -> Any:
-    """Save the form. If a field was edited both here and elsewhere, show the two versions instead."""
+    """Save the form. If a field was edited both here and elsewhere, compare the two versions until one is chosen."""
     if added := add_image():
         return show_form(post_id, added=added)
     now, sent = posts.find(request.database, post_id), sent_form()
@@ -93,7 +93,8 @@ def save_post(post_id: int) -> Any:
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
     if old["status"] == "published" != g.form.get("status") and "to" not in g.form:
         return show_form(post_id, is_live=True), 412
-    if g.form.get("etag") != etag_of(now) and not follow(g.form, as_typed(old)):
+    is_changed = g.form.get("etag") != etag_of(now) and follow(g.form, as_typed(old))
+    if not is_changed or g.form.get("replaces") == etag_of(now):
         g.form["etag"] = etag_of(now)
     fields = dict.fromkeys(FORM_FIELDS) | load(old)  # None clears the fields that the writer emptied.
     fields["slug"] = fields["slug"] or suggested_slug(fields, old) or old["slug"]
@@ -107,14 +108,12 @@ def save_post(post_id: int) -> Any:
 def suggested_slug(typed: Mapping[str, Any], post: Mapping[str, Any]) -> str:
     """Return the slug that a post gets from its typed title, or "" if its slug was edited or the post was public."""
     slug, title = post["slug"], typed.get("title", "")
-
-    def fits(title: str) -> bool:  # The slug may end in a number that makes it unique.
-        return re.fullmatch(rf"{re.escape(slug_of(title))}(-\d+)?", slug) is not None
-
-    is_edited = typed.get("slug") and not (typed["slug"] == slug and fits(post["title"]))
+    # The slug may end in a number that makes it unique.
+    fitting = [each for each in (post["title"], title) if re.fullmatch(rf"{re.escape(slug_of(each))}(-\d+)?", slug)]
+    is_edited = typed.get("slug") and not (typed["slug"] == slug and post["title"] in fitting)
     if is_edited or not title or post["status"] != "draft" or post.get("published_at"):
         return ""
-    return slug if fits(title) else find_free(request.database, slug_of(title))
+    return slug if title in fitting else find_free(request.database, slug_of(title))
 
 
 def sent_form() -> Sent:
@@ -170,9 +169,8 @@ def news_of(post_id: int | None) -> dict[str, Any]:
         except DoesNotExist:
             return {"etag": ""}
         post = documents.load(document)
-        news = {"etag": etag_of(document), "status_of_post": post["status"]}
+        news = {"etag": etag_of(document), "status_of_post": post["status"], "published_at": post.get("published_at")}
         news["url"] = url_of(post) if post["status"] == "published" else ""
-        news["published_at"] = post.get("published_at", "")
         typed = g.form.to_dict() | {"slug": g.form.get("slug") or post["slug"]}
         news["is_saved"] = "content" in typed and as_typed(post).items() <= typed.items()
     if "content" in g.form:

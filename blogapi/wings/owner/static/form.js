@@ -81,7 +81,6 @@ tags.addEventListener("input", () => {
 });
 
 // The title is a single line that wraps.
-const joinLines = ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " "));
-post.elements.title.addEventListener("input", joinLines);
+post.elements.title.addEventListener("input", ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " ")));
 
 export { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, showBeside, time, toggleBeside, typed, upload };

@@ -47,28 +47,27 @@ const exchange = async (during = "sending", keepalive = false) => {
   state = during;
   isNews && during === "sending" && say("Sending…");
   const answer = await put(isNews ? typed() : question(), keepalive);
-  const { status } = answer;
   if (state !== during) {
-    return status;
+    return answer.status;
   }
   if (answer.isThere) {
     [had, tries] = [Math.max(had, sent), 0];
     alarm("failed");
     takeIn(answer, isNews);
-  } else if (isRefused(status)) {
+  } else if (isRefused(answer.status)) {
     state = pressed || during === "saving" ? during : "idle"; // A retry would not help; the next key press tries again.
     say("", "failed");
     alarm("failed", "This text is only in this browser: the server refuses it. Save it to see why.");
   } else {
     if (isNews || pressed || during === "saving") {
       say("", "failed");
-      alarm("failed", `Not saved: ${REASONS[status] ?? "the server does not answer"}. The text is kept in this browser.`);
+      alarm("failed", `Not saved: ${REASONS[answer.status] ?? "the server does not answer"}. The text is kept in this browser.`);
     }
     pressed = null;
     soon("waiting", [2000, 5000, 10000][tries++] ?? 30000);
   }
   state === "sending" && next();
-  return status;
+  return answer.status;
 };
 const takeIn = (answer, isNews) => {
   const tokens = [post.elements.form_token, post.elements.preview_token, upload.elements.form_token]; // A new session has other ones.
@@ -79,14 +78,15 @@ const takeIn = (answer, isNews) => {
   const isOther = answer.etag !== undefined && answer.etag !== etag.value; // The post was changed elsewhere.
   const isHere = state === "saving" || (navigator.userActivation?.hasBeenActive && document.hasFocus() && post.contains(document.activeElement)); // The writer may continue typing.
   const isPublished = answer.is_saved && !isOther && answer.status_of_post !== status.value; // by a button without an answer
-  const isNewer = answer.is_untouched || isPublished || (answer.etag && isOther && had === savedAt && !isHere);
+  const isSeen = answer.etag === post.elements.replaces?.value; // The page compares the two versions.
+  const isNewer = answer.is_untouched || isPublished || (answer.etag && isOther && !isSeen && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
     location.replace(answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form); // The post may have been created.
   } else if (answer.status === 409) {
     ask(answer);
   } else {
     alarm("rival");
-    isOther ? warn(answer) : alarm("changed");
+    isOther ? isSeen || warn(answer) : alarm("changed");
     if (answer.is_saved && savedAt !== had && !isUnsent()) {
       savedAt = had;
       clear();
@@ -142,7 +142,6 @@ post.addEventListener("input", (event) => {
   isUnnamed && history.replaceState(null, "", `?copy=${draft.value}`); // so that a reload shows this draft
   state === "idle" && sendSoon();
 });
-let isHanded = false;
 const leave = () => { // Firefox ends a script that computes for long while the page is being left.
   const record = isUnsent() ? typed() : null;
   number.value > 0 && localStorage.setItem(copies + draft.value, editor.selection[0]);
@@ -151,8 +150,7 @@ const leave = () => { // Firefox ends a script that computes for long while the 
     records.set(record);
     isResting() ? exchange("sending", keepalive) : put(record, keepalive);
   }
-  (record || isHanded) && handOver(record);
-  isHanded = Boolean(record);
+  handOver(record);
 };
 const look = () => state === "idle" && exchange(); // Ask for news.
 addEventListener("pagehide", leave);
@@ -176,10 +174,9 @@ rescued.then((found) => {
 
 // Discard first sends the latest text, so that undoing it restores everything.
 document.addEventListener("submit", async (event) => {
-  const discards = event.target;
-  if (discards.matches("[action$='/discard']") && isUnsent()) {
+  if (event.target.matches("[action$='/discard']") && isUnsent()) {
     event.preventDefault();
-    [200, 409].includes(await exchange()) && discards.requestSubmit();
+    [200, 409].includes(await exchange()) && event.target.requestSubmit();
   }
 });
 
@@ -211,7 +208,7 @@ const save = async (submitter) => {
     say("Not saved", `refused ${sent}`);
     next();
   } else if (answer.type === "opaqueredirect") {
-    await goOn(sent, submitter.value);
+    await goOn(sent, body.get("to"));
   } else {
     state = "leaving";
     post.requestSubmit(submitter); // The response replaces this page.
@@ -255,8 +252,12 @@ post.addEventListener("keydown", (event) => {
 });
 
 const editor = openEditor(content, () => isResting() && next());
+const [news, unsaved] = ["main > .problem h2, main > p.problem, main > .notice[role]", ".notice:not([role]) p"].map((each) => document.querySelector(each));
+unsaved && say(unsaved.textContent);
+post.elements.replaces && alarm("changed", news.textContent, button("Compare", () => news.focus(), "quiet"));
+history.scrollRestoration = news ? "manual" : "auto"; // Chromium would scroll away from the news after a reload.
 const caret = Number(localStorage.getItem(copies + draft.value)); // where the writer left this text
-post.elements.title.autofocus || editor.select(caret, caret);
+news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || editor.select(caret, caret);
 isWide.matches || content.blur(); // Otherwise, a phone would show its keyboard.
 isWide.addEventListener("change", () => {
   showBeside(isWide.matches || panel.contains(document.activeElement) ? "settings" : "");
