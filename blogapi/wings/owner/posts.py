@@ -66,8 +66,8 @@ def show_posts() -> str:
     # is loaded as if it were sorted by `published_at`, where a cursor looks the same.
     order = {} if "tag" in query else {"sort": "updated_at"}
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
-    options = {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
-    shown: dict[str, Any] = {"page": find_page(database, loaded | options, client="owner"), "searched": query.get("q")}
+    loaded |= {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
+    shown: dict[str, Any] = {"page": find_page(database, loaded, client="owner"), "searched": query.get("q")}
     shown |= {"counts": counts(database), "most": MAX_COUNTED, "proposed": proposals.posts_with_proposals(database)}
     shown |= {"copies": copies.listing(database, copies.OPEN, copies.ASIDE), "now": database.now}
     with suppress(Damaged):
@@ -306,9 +306,8 @@ def restore_version(post_id: int, version: int) -> Any:
 def undo_change(post_id: int) -> Any:
     """Undo the last change to a post, including its slug, status and date."""
     kept = revisions.page(request.database, post_id, 1).items
-    restore = partial(revisions.restore, names=FORM_FIELDS)
-    # Without an earlier version, restoring version 0 raises DoesNotExist.
-    return change(post_id, "Change undone.", restore, kept[0].version if kept else 0)
+    version = kept[0].version if kept else 0  # Version 0 does not exist, so restoring it raises DoesNotExist.
+    return change(post_id, "Change undone.", partial(revisions.restore, names=FORM_FIELDS), version)
 
 
 @views.get("/trash")
