@@ -90,7 +90,7 @@ def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[s
     Otherwise, return the post's slug, and "" or the reason why the post was left alone.
     """
     try:
-        post = posts.find_to_change(tx, post_id)
+        post = posts.get_to_change(tx, post_id)
     except PostDoesNotExist:  # The post was deleted in the meantime.
         return None
     old = documents.load(post.document)

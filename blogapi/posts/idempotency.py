@@ -61,7 +61,7 @@ def add_once(
         if former.request != key.request:
             raise Rejected("Idempotency-Key", "was used for another request within the last 24 hours")
         try:
-            return posts.find_to_change(tx, former.post_id)
+            return posts.get_to_change(tx, former.post_id)
         except DoesNotExist:
             if not key.is_derived:
                 raise Rejected("Idempotency-Key", "the post it created was deleted") from None

@@ -66,16 +66,16 @@ def find_free(reader: Reader, slug: str, post_id: int = 0) -> str:
     If n posts share the slug, this takes O(log n) look-ups: doubling finds a free number, and bisection then finds a
     free number right after a taken one.
     """
-    if not holder(reader, slug, post_id):
+    if not find_holder(reader, slug, post_id):
         return slug
     if len(slug) > NUMBERED_SLUG:
         return find_free(reader, slug[:NUMBERED_SLUG].rstrip("-"), post_id)
     taken, free = 1, 2
-    while holder(reader, f"{slug}-{free}", post_id):
+    while find_holder(reader, f"{slug}-{free}", post_id):
         taken, free = free, free * 2
     while free - taken > 1:
         middle = (taken + free) // 2
-        if holder(reader, f"{slug}-{middle}", post_id):
+        if find_holder(reader, f"{slug}-{middle}", post_id):
             taken = middle
         else:
             free = middle
@@ -84,7 +84,7 @@ def find_free(reader: Reader, slug: str, post_id: int = 0) -> str:
 
 def check_free(reader: Reader, slug: str, post_id: int = 0, field: str = "slug") -> None:
     """Raise SlugTaken if a post other than this one has or had this slug."""
-    if post := holder(reader, slug, post_id):
+    if post := find_holder(reader, slug, post_id):
         raise SlugTaken(slug, *post, field)
 
 
@@ -95,7 +95,7 @@ class Holder(NamedTuple):
     slug: str  # the current one
 
 
-def holder(reader: Reader, slug: str, post_id: int = 0) -> Holder | None:
+def find_holder(reader: Reader, slug: str, post_id: int = 0) -> Holder | None:
     """Return the post, other than this one, that has or had this slug, if any."""
     row = reader.row(SELECT_HOLDER, slug=slug)
     return Holder._make(row) if row and row[0] != post_id else None
@@ -139,7 +139,7 @@ SELECT_FORMER = Compiled(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.
 
 def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
     """Return the slugs that no other post has or had, or None if all are taken."""
-    return [slug for slug in slugs if not holder(reader, slug, post_id)] or None
+    return [slug for slug in slugs if not find_holder(reader, slug, post_id)] or None
 
 
 def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:

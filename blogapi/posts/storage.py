@@ -42,7 +42,7 @@ def no_check(document: bytes | None) -> None:
 # Find
 
 
-def find(reader: Reader, ref: PostRef, published_only: bool = False) -> bytes:
+def get(reader: Reader, ref: PostRef, published_only: bool = False) -> bytes:
     """Return the document of a post. Raises DoesNotExist.
 
     With `published_only`, posts that are not published count as missing. Nothing about them is read, so that response
@@ -56,7 +56,7 @@ def id_of(reader: Reader, ref: PostRef) -> int:
     return _row(reader, SELECT_ID, ref)[0]
 
 
-def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
+def get_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
     """Return a post for a write, after publishing it if it is due. Raises DoesNotExist, or Damaged if it is corrupt."""
     post_id, version, is_due, document = _row(tx, SELECT_TO_CHANGE, ref, now=tx.now)
     check_size(tx, document or b"")  # The document is None if it is damaged.
@@ -145,7 +145,7 @@ def change(
 
     `changes` contains fields as for `add`. In addition, None clears a field, and params can be a MergePatch.
     """
-    post = find_to_change(tx, ref)
+    post = get_to_change(tx, ref)
     check(post.document)
     old = documents.load(post.document)
     new = as_changed(tx, old, changes, allow_future_draft)
@@ -195,7 +195,7 @@ def put(
     same, nothing is written. Raises Rejected, or DoesNotExist if `ref` is an unknown id.
     """
     try:
-        post = find_to_change(tx, ref)
+        post = get_to_change(tx, ref)
     except DoesNotExist:
         if isinstance(ref, int):
             raise
@@ -259,7 +259,7 @@ def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_chec
     A damaged post cannot be moved to the trash, so it is deleted for good, without a call to `check`.
     """
     try:
-        post = find_to_change(tx, ref)
+        post = get_to_change(tx, ref)
         check(post.document)
         old = documents.load(post.document)
     except Damaged:

@@ -66,14 +66,14 @@ def list_posts(request: Request) -> Response:
     the time of that post (or `title` or `text`), an underscore and its `id`.
     """
     query = scoped_query(request)
-    page = Page([], None) if query is None else find_page(request.database, query, request.client)
+    page = Page([], None) if query is None else list_page(request.database, query, request.client)
     content = b"[%b]\n" % b",".join(page.items)
     return list_response(request, content, page.next)
 
 
-def find_page(database: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:
+def list_page(database: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:
     listed = ListQuery(**query)
-    return search.find(database, listed, client) if listed.q else lists.page(database, listed)
+    return search.page(database, listed, client) if listed.q else lists.page(database, listed)
 
 
 def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def get_post(request: Request, post: posts.PostRef) -> Response:
     To get the file, prefer `text/markdown` in `Accept`. If the path has a former slug, the response has a
     `Content-Location` with the current one.
     """
-    document = posts.find(request.database, post, request.published_only)
+    document = posts.get(request.database, post, request.published_only)
     request.check_preconditions(document)
     headers = []
     if isinstance(post, str) and post != (slug := slug_in(document)):

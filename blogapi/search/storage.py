@@ -32,16 +32,16 @@ class Rebuilding(Unavailable):
         super().__init__("the search index is incomplete", REBUILD_SECONDS)
 
 
-def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
+def page(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page of results. A quick search runs inline, and all others run in a thread. Raises Rebuilding."""
     (text, is_prefix), *others = words.of_search(query.q)
     is_quick = " " not in text and not is_prefix and not others and query.limit < QUICK_READ
     if is_quick and query.sort == "created_at" and query.tag is None and query.status in (None, "published"):
         with suppress(Rebuilding):  # The full search below may still find enough posts for a page.
-            found = page(database, query, QUICK_READ)
+            found = read_page(database, query, QUICK_READ)
             if found.next is not None or query.status is None or not _has_more(database, query):
                 return found
-    return database.read_in_thread(client, page, query)
+    return database.read_in_thread(client, read_page, query)
 
 
 def _has_more(reader: Reader, query: ListQuery) -> bool:
@@ -50,7 +50,7 @@ def _has_more(reader: Reader, query: ListQuery) -> bool:
     return reader.dialect == "sqlite" and reader.row(SELECT_AFTER_QUICK_READ, **values) is not None
 
 
-def page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any, int | Cursor[int]]:
+def read_page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any, int | Cursor[int]]:
     """Return a page of the posts that contain the words in `q`. Raises Rebuilding.
 
     In a list sorted by relevance, the posts whose title contains all words come before the others, and both groups are

@@ -73,7 +73,7 @@ def listing(reader: Reader) -> list[KnownWebhook]:
     return list(map(_known, reader.rows(_webhooks.order_by(Webhook.id))))
 
 
-def find(reader: Reader, webhook_id: int) -> KnownWebhook:
+def get(reader: Reader, webhook_id: int) -> KnownWebhook:
     """Return a webhook. Raises DoesNotExist."""
     return _known(reader.get("webhook", _webhooks.where(Webhook.id == webhook_id)))
 
@@ -100,14 +100,14 @@ def add(tx: Transaction, url: str, events: list[str], secret: str = "", **option
     if tx.one(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
     row = {"url": url, "events": events, "active": 1, "secret": secret, "created_at": tx.now} | options
-    return find(tx, tx.insert(Webhook.insert(_as_columns(row)))), secret
+    return get(tx, tx.insert(Webhook.insert(_as_columns(row)))), secret
 
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
     """Change some fields of a webhook. Raises DoesNotExist."""
     if changes:
         tx.execute(Webhook.update(_as_columns(changes)).where(Webhook.id == webhook_id))
-    return find(tx, webhook_id)
+    return get(tx, webhook_id)
 
 
 def _as_columns(fields: dict[str, Any]) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
     """Record a ping, even if the webhook does not subscribe to it. Raises DoesNotExist, or Rejected if it is off."""
-    if not find(tx, webhook_id).active:
+    if not get(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
     # A sample post lets users of tools such as Zapier and Make map its fields.
     _record(tx, "ping", {"post": documents.EXAMPLE}, [(webhook_id, 0)])
@@ -205,7 +205,7 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
     """Send an event again, whatever its delivery's state. Raises DoesNotExist, or Rejected if the webhook is off."""
-    active = find(tx, webhook_id).active
+    active = get(tx, webhook_id).active
     is_delivery = (Delivery.webhook_id == webhook_id) & (Event.message_id == message_id)
     *known, event_id = tx.get("delivery", deliveries_query.where(is_delivery))
     if not active:

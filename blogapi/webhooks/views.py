@@ -164,7 +164,7 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
 
     The secret is not shown again.
     """
-    return json_response(request, as_json(webhooks.find(request.database, webhook_id)))
+    return json_response(request, as_json(webhooks.get(request.database, webhook_id)))
 
 
 @views.operation(
@@ -178,7 +178,7 @@ def change_webhook(request: Request, webhook_id: int) -> Response:
 
     Fields that the body omits do not change. `active` turns the webhook on or off.
     """
-    changes = load_body(request, lambda: webhooks.find(request.database, webhook_id))
+    changes = load_body(request, lambda: webhooks.get(request.database, webhook_id))
     if "url" in changes:
         check_address(request.service, changes["url"])
     return json_response(request, as_json(request.database.write(webhooks.change, webhook_id, changes)))
@@ -212,7 +212,7 @@ def list_deliveries(request: Request, webhook_id: int) -> Response:
 
     The latest 1,000 finished deliveries are kept for 30 days.
     """
-    webhooks.find(request.database, webhook_id)
+    webhooks.get(request.database, webhook_id)
     return json_response(request, list(map(as_json, webhooks.deliveries(request.database, webhook_id))))
 
 

@@ -62,7 +62,7 @@ def test_a_backup_and_a_copy_contain_images(run, add, tmp_path):
         path = tmp_path / f"{command}.db"
         assert run(command, path)[0] == 0
         with opened(path, create=False) as database:
-            image = images.find(database, f"{1:032x}")
+            image = images.get(database, f"{1:032x}")
             assert b"".join(images.read(database, image, 0, image.bytes)) == CONTENT
 
 
@@ -95,7 +95,7 @@ def test_image_addresses_change_in_every_field_and_others_do_not(add_post, run, 
     number = add_post(content=f"![]({old}) {others}", excerpt=old, cover_image=old, params={"a": [old, 1]})
     status, output, _ = run("images", "--rebase", f"{OLD}/")
     assert (status, output) == (0, ["a-2: changed", "changed 1, left 0"])
-    post = documents.load(posts.find(storage, number))
+    post = documents.load(posts.get(storage, number))
     assert (post["content"], post["excerpt"]) == (f"![]({new}) {others}", new)
     assert (post["cover_image"], post["params"]) == (new, {"a": [new, 1]})
     assert revisions.page(storage, number, 9).items[0].author == "rebase"

@@ -98,7 +98,7 @@ def test_an_interrupted_import_leaves_complete_posts_and_can_be_continued(run, f
         assert made - importer.BATCH_POSTS <= counted <= made  # It may stop between a transaction and its count.
         assert "Traceback" not in error
     assert {(*post["tags"], post["content"][:5]) for post in stored(storage).values()} == {("a", "b", "Words")}
-    assert [tags.find(storage, name).posts for name in "ab"] == [made, made]
+    assert [tags.get(storage, name).posts for name in "ab"] == [made, made]
     assert run("import", top)[1] == [f"made {2000 - made}, changed 0, unchanged {made}, refused 0"]
     assert len(stored(storage)) == 2000
 

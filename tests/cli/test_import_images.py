@@ -48,7 +48,7 @@ def imported(run, storage, write, content, files, *options, name="a.md"):
 def test_an_image_next_to_the_file_is_stored_and_the_link_points_to_it(run, storage, write, content, expected):
     files = {"loaf.jpg": LOAF, "pics/my loaf.jpg": LOAF, "pics/loaf (1).jpg": LOAF}
     assert imported(run, storage, write, content, files) == expected.replace("{}", address(LOAF))
-    image = images.find(storage, image_of(LOAF).id)
+    image = images.get(storage, image_of(LOAF).id)
     assert b"".join(images.read(storage, image, 0, image.bytes)) == kept(LOAF)
     assert SECRET not in kept(LOAF)
 

@@ -35,7 +35,7 @@ def delete(database):
 
 @pytest.fixture
 def load(database):
-    return lambda ref: documents.load(posts.find(database, ref))
+    return lambda ref: documents.load(posts.get(database, ref))
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_publishing_a_scheduled_post_keeps_no_version(database, add, change, kep
     database.write(posts.publish_due)
     assert kept(post_id) == []
     change(post_id, title="B")
-    assert documents.load(revisions.find(database, post_id, 1))["status"] == "published"
+    assert documents.load(revisions.get(database, post_id, 1))["status"] == "published"
 
 
 def test_fifty_versions_are_kept_and_the_oldest_are_deleted_first(database, add, change, kept):
@@ -66,7 +66,7 @@ def test_fifty_versions_are_kept_and_the_oldest_are_deleted_first(database, add,
         change(post_id, content=f"{number}")
     assert [version for version, _ in kept(post_id)] == list(range(60, 10, -1))
     with pytest.raises(DoesNotExist):
-        revisions.find(database, post_id, 10)
+        revisions.get(database, post_id, 10)
 
 
 # The trash
@@ -126,7 +126,7 @@ def test_a_damaged_post_in_the_trash_hides_no_other_and_can_be_deleted(database,
         database.write(revisions.restore_deleted, damaged, Author("first"))
     database.write(revisions.delete_from_trash, damaged)
     with pytest.raises(DoesNotExist):
-        revisions.find_in_trash(database, damaged)
+        revisions.get_in_trash(database, damaged)
 
 
 # Time
@@ -166,7 +166,7 @@ def test_deleting_and_restoring_again_and_again_keeps_fifty_versions(database, a
         database.write(revisions.restore_deleted, post_id, Author("first"))
     assert count(Revision) == history.MAX_REVISIONS
     delete(post_id)
-    assert documents.load(revisions.find_in_trash(database, post_id))["content"] == "one"
+    assert documents.load(revisions.get_in_trash(database, post_id))["content"] == "one"
 
 
 @pytest.mark.sqlite  # PostgreSQL deletes them within a single step.
@@ -196,7 +196,7 @@ def test_large_versions_of_a_post_deleted_for_good_are_deleted_some_at_a_time(
         database.write(revisions.delete_from_trash, post_id)
     assert (count(Revision), revisions.trash(database, 100).items) == (5, [])
     with pytest.raises(DoesNotExist):
-        revisions.find_in_trash(database, post_id)
+        revisions.get_in_trash(database, post_id)
     clock.now += DAY - 1
     assert [database.write(history.clear) for _ in range(5)] == [1, 1, 1, 1, 0]
     assert (count(Revision), kept(other)) == (1, [(1, "first")])
@@ -259,10 +259,10 @@ def long(add, change, delete):
     ("operation", "arguments"),
     (revisions.page, (4, 10)),
     (revisions.page, ("a", 10, 2)),
-    (revisions.find, ("a", 1)),
+    (revisions.get, ("a", 1)),
     (revisions.trash, (10,)),
     (revisions.trash, (10, Cursor("2026-11-20T12:00:00Z", 2))),
-    (revisions.find_in_trash, (1,)),
+    (revisions.get_in_trash, (1,)),
     (history.prune, (0,)),
     (lambda *arguments: list(undo(*arguments)), ("2026-11-20T12:00:00Z", "first", True)),
 )

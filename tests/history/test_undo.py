@@ -13,7 +13,7 @@ from tests.invariants import sound_posts
 @pytest.mark.both_engines
 def test_changes_deletions_and_creations_are_undone_and_other_posts_stay_as_they_are(blog, database):
     changed, deleted, untouched = blog.add(status="published"), blog.add(excerpt="b"), blog.add()
-    before, document = blog.state(), posts.find(database, untouched)
+    before, document = blog.state(), posts.get(database, untouched)
     blog.later()
     blog.change(changed, title="B", content="two", tags=["b"], slug="b", status="archived")
     blog.change(changed, content="three")
@@ -26,7 +26,7 @@ def test_changes_deletions_and_creations_are_undone_and_other_posts_stay_as_they
     done = {imported: DELETED, created: DELETED, deleted: RESTORED, changed: CHANGED}
     assert blog.undo(dry_run=True) == blog.undo() == done
     assert blog.state() == (before[0], [created, imported])
-    assert posts.find(database, untouched) == document
+    assert posts.get(database, untouched) == document
 
 
 def test_an_undo_can_be_undone(blog):

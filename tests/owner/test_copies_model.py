@@ -127,7 +127,7 @@ class Blog:
         return self.known_id
 
     def document(self):
-        return posts.find(self.database, self.post_id) if self.post_id else None
+        return posts.get(self.database, self.post_id) if self.post_id else None
 
     def words_of(self, copy):
         return set(copies.text_of(self.database, copy.id)[WORDS].split())

@@ -132,9 +132,9 @@ def test_a_webhook_is_added_turned_off_and_on_and_deleted(owner, database, count
     assert database.row(Webhook.select(Webhook.secret)) == (secret,)
     page = view(owner, "/settings/webhooks").press("Turn off")
     assert (page.said[0], "whsec_" in page.text) == ("The webhook is off.", False)
-    assert not webhooks.find(database, 1).active
+    assert not webhooks.get(database, 1).active
     assert page.press("Turn on").said[0] == "The webhook is on."
-    assert webhooks.find(database, 1).active
+    assert webhooks.get(database, 1).active
     assert view(owner, "/settings/webhooks").press("Yes, delete").said[0] == "The webhook was deleted."
     assert count(Webhook) == 0
 
@@ -209,7 +209,7 @@ def test_an_edited_webhook_keeps_events_that_few_webhooks_name(owner, database):
     events = ["post.proposed", "ping", "site.changed"]
     database.write(webhooks.add, "http://8.8.8.8/", events)
     view(owner, "/settings/webhooks/1/edit").press("Save", after_seconds="5")
-    assert sorted(webhooks.find(database, 1).events) == sorted(events)
+    assert sorted(webhooks.get(database, 1).events) == sorted(events)
 
 
 @pytest.mark.both_engines
@@ -225,13 +225,13 @@ def test_a_webhook_is_edited_and_its_password_and_the_values_of_its_headers_are_
     assert {"Bearer a", "secret"} & {*page.text.split(">")} == set()
     assert page.form("Save")[1].items() >= {"url": masked, "headers": "", "body": "dispatch"}.items()
     assert page.press("Save", after_seconds="5", events=["ping"]).said[0] == f"“{masked}” was saved."
-    webhook = webhooks.find(database, 1)
+    webhook = webhooks.get(database, 1)
     assert (webhook.url, webhook.header_names) == (url, ["Authorization", "X-A"])
     assert (webhook.events, webhook.after_seconds, webhook.body) == (["ping"], 5, "dispatch")
     view(owner, "/settings/webhooks/1/edit").press("Save", headers="X-B: c", url="http://8.8.4.4/")
-    assert webhooks.find(database, 1).header_names == ["X-B"]
+    assert webhooks.get(database, 1).header_names == ["X-B"]
     view(owner, "/settings/webhooks/1/edit").press("Save", remove_headers="on")
-    assert (webhooks.find(database, 1).header_names, webhooks.find(database, 1).url) == ([], "http://8.8.4.4/")
+    assert (webhooks.get(database, 1).header_names, webhooks.get(database, 1).url) == ([], "http://8.8.4.4/")
 
 
 def link_for(owner, host):

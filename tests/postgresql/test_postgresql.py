@@ -165,7 +165,7 @@ class Asked(Database):
 def search_query(engine, **query):
     """The query of a page of a search, and its values."""
     asked = Asked(engine)
-    search.page(asked, ListQuery(20, **query))
+    search.read_page(asked, ListQuery(20, **query))
     return asked.queries[-1]
 
 

@@ -239,11 +239,11 @@ def test_a_search_finds_the_same_however_the_index_was_built(client, clock, data
         for sort in ("created_at", "published_at", "relevance")
         for filters in ({}, {"status": "published"}, {"status": "draft"}, {"tag": "fog"})
     ]
-    before = [search.find(database, ListQuery(5, **query), "tests") for query in queries]
+    before = [search.page(database, ListQuery(5, **query), "tests") for query in queries]
     sound_posts(config.database)
     database.write(lambda tx: tx.execute(SQL(REBUILD)))
     list(index.rebuild(database))
-    assert [search.find(database, ListQuery(5, **query), "tests") for query in queries] == before
+    assert [search.page(database, ListQuery(5, **query), "tests") for query in queries] == before
     assert any(page.next for page in before)
 
 

@@ -113,7 +113,7 @@ def test_a_search_finds_exactly_the_posts_with_the_words(module_database, given_
         created.append(database.write(posts.add, fields, Author("first")).id)
         if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
             expected.insert(0, created[-1])
-    page = search.find(database, ListQuery(1000, q=q), "tests")
+    page = search.page(database, ListQuery(1000, q=q), "tests")
     ids = [int(documents.load(document)["id"]) for document in page.items]
     assert [each for each in ids if each in created] == expected
 

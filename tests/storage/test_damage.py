@@ -54,7 +54,7 @@ def test_a_due_post_whose_document_contradicts_its_row_leaves_the_queue(
     for number in (1, 2):
         post()
         client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": LATER})
-    document = documents.dump(documents.load(posts.find(database, 1)) | {name: value})
+    document = documents.dump(documents.load(posts.get(database, 1)) | {name: value})
     database.write(lambda tx: tx.execute(Post.update(document=document).where(Post.id == 1)))
     clock.now += 3600
     for _ in range(2):

@@ -36,13 +36,13 @@ def plain(config):
 def test_operations_too_slow_for_shared_commits_work_without_them(plain):
     fields = {"title": "A", "content": LARGE, "status": "published", "tags": []}
     post_id = plain.write(posts.add, fields, Author("first")).id
-    found = search.find(plain, ListQuery(limit=10, status="published", q="fog"), "client")
+    found = search.page(plain, ListQuery(limit=10, status="published", q="fog"), "client")
     assert len(found.items) == 1
     for title in "BCD":
         plain.write(posts.change, post_id, {"title": title}, Author("first"))
     plain.write(posts.delete, post_id, Author("first"), permanent=True)
     with pytest.raises(DoesNotExist):
-        posts.find(plain, post_id)
+        posts.get(plain, post_id)
 
 
 def test_a_slow_read_ends_in_time_without_threads(plain, impatient):

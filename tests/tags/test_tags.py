@@ -251,7 +251,7 @@ def test_after_any_operation_the_tags_agree_with_the_posts(client, database, con
         for status in (None, *STATUSES):
             assert tags(client, status, limit=draw.randint(1, 5)) == expected(client, status), step
             for name, number in expected(client, status):
-                assert stored_tags.find(database, fold(name), status) == (name, number)
+                assert stored_tags.get(database, fold(name), status) == (name, number)
         if step % 10 == 0:
             sound_posts(config.database)
 

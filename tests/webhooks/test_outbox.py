@@ -253,7 +253,7 @@ def test_a_long_pruning_is_done_in_parts(app, database, webhook, post, receiver,
 
 def copy_versions(tx, number):
     """Store many versions of the first post."""
-    document = posts.find(tx, 1).decode()
+    document = posts.get(tx, 1).decode()
     version = {"post_id": 1, "since": tx.now, "author": "", "until": tx.now, "replaced_by": "", "document": document}
     version["state"] = "replaced"
     tx.execute(Revision.insert_many([version | {"version": each} for each in range(1, number + 1)]))

@@ -67,18 +67,18 @@ def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cur
     return page_of(reader.rows(query), parameters, cursor, lambda row, post: KeptPost._make(row)._replace(post=post))
 
 
-def find(reader: Reader, ref: PostRef, version: int) -> bytes:
+def get(reader: Reader, ref: PostRef, version: int) -> bytes:
     """Return the document of a revision of a post. Raises DoesNotExist, or Damaged if it is corrupt."""
     of_post = Revision.post_id == posts.id_of(reader, ref)
-    return _find(reader, of_post & (Revision.version == version) & (Revision.state == "replaced"), "revision")
+    return _get(reader, of_post & (Revision.version == version) & (Revision.state == "replaced"), "revision")
 
 
-def find_in_trash(reader: Reader, post_id: int) -> bytes:
+def get_in_trash(reader: Reader, post_id: int) -> bytes:
     """Return the document of a post in the trash. Raises DoesNotExist, or Damaged if it is corrupt."""
-    return _find(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
+    return _get(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
 
 
-def find_deleted(reader: Reader, slug: str) -> int:
+def get_deleted_id(reader: Reader, slug: str) -> int:
     """Search the whole trash for the last deleted post with this slug, and return its id. Raises DoesNotExist."""
     has_slug = Revision.document.contains(f'"slug":"{slug}"')
     query = Revision.select(Revision.post_id, _document).where(_is_deleted & has_slug).order_by(Revision.until.desc())
@@ -89,12 +89,12 @@ def find_deleted(reader: Reader, slug: str) -> int:
     raise DoesNotExist("post in the trash")
 
 
-def find_version(reader: Reader, post_id: int, version: int) -> bytes:
+def get_version(reader: Reader, post_id: int, version: int) -> bytes:
     """Return the document of a past version in any state. Raises DoesNotExist, or Damaged if it is corrupt."""
-    return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "version")
+    return _get(reader, (Revision.post_id == post_id) & (Revision.version == version), "version")
 
 
-def _find(reader: Reader, condition: Any, kind: str) -> bytes:
+def _get(reader: Reader, condition: Any, kind: str) -> bytes:
     return documents.intact(*reader.get(kind, Revision.select(_document).where(condition)))
 
 
@@ -105,13 +105,13 @@ def restore(
     tx: Transaction, ref: PostRef, version: int, author: Author, check: Check = no_check, names: list[str] = RESTORED
 ) -> StoredPost:
     """Restore fields from a revision. Raises the same exceptions as `posts.change`."""
-    old = documents.load(find(tx, ref, version))
+    old = documents.load(get(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in names}, author, check)
 
 
 def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check = no_check) -> StoredPost:
     """Restore a post from the trash. Raises DoesNotExist."""
-    document = find_in_trash(tx, post_id)
+    document = get_in_trash(tx, post_id)
     check(document)
     post = documents.load(document)
     effects.check_permitted(author, post)  # checked before `recreate` makes a scheduled post a draft
@@ -140,5 +140,5 @@ def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
 def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) -> None:
     """Delete a post in the trash permanently, with its revisions. Raises DoesNotExist."""
     with suppress(Damaged):  # A damaged post can still be deleted.
-        check(find_in_trash(tx, post_id))
+        check(get_in_trash(tx, post_id))
     effects.forget(tx, post_id)

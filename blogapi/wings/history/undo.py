@@ -102,7 +102,7 @@ def _withdraw(
     for proposal_id, post_id, author in list(database.rows(pending)):
         if key in (None, author):
             with suppress(DoesNotExist, Damaged):
-                titles.setdefault(post_id, documents.load(posts.find(database, post_id))["title"])
+                titles.setdefault(post_id, documents.load(posts.get(database, post_id))["title"])
             if not dry_run:
                 database.write(proposals.withdraw, proposal_id)
             yield Undone(post_id, titles.get(post_id, ""), "withdrawn", f"a proposal of {author}")
@@ -123,7 +123,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
     changed = Retagging.select(Retagging.post_id, Retagging.version, Retagging.tags).where(of_change, is_last)
     for post_id, version, tags in list(tx.rows(changed)):
         with suppress(DoesNotExist, Damaged):
-            if tag in map(fold, json.loads(tags)) and posts.find_to_change(tx, post_id).version == version:
+            if tag in map(fold, json.loads(tags)) and posts.get_to_change(tx, post_id).version == version:
                 posts.change(tx, post_id, {"tags": json.loads(tags)}, author)
                 count += 1
     return count
@@ -145,7 +145,7 @@ def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Und
     present: Fields = {}
     try:
         with suppress(DoesNotExist):
-            present = documents.load(posts.find(reader, post_id))
+            present = documents.load(posts.get(reader, post_id))
         is_new = key is None and present.get("created_at", "") >= since
         if changes[0].version == 0 and not is_new:
             return Undone(post_id, present.get("title", ""), "left", "its state at that time is no longer kept")
@@ -167,7 +167,7 @@ def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fie
         return {}
     post = present
     with suppress(DoesNotExist):  # The current version is not in the history.
-        post = documents.load(revisions.find_version(reader, post_id, change.version))
+        post = documents.load(revisions.get_version(reader, post_id, change.version))
     if change.tags is not None:
         post = post | {"tags": change.tags}
     post = revisions.unscheduled(post, reader.now, present.get("status") == "published")
@@ -194,7 +194,7 @@ def _restore(tx: Transaction | None, post_id: int, present: Fields, target: Fiel
         if posts.is_same(target, present):
             return "left", reason
         if present:
-            post = posts.find_to_change(tx, post_id)
+            post = posts.get_to_change(tx, post_id)
             posts.replace(tx, post, documents.load(post.document), target, BY)
         else:
             revisions.recreate(tx, target, BY)

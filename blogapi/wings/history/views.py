@@ -90,7 +90,7 @@ def list_revisions(request: Request, post: posts.PostRef) -> Response:
 )
 def get_revision(request: Request, post: posts.PostRef, revision: int) -> Response:
     """Get a post as it was before a change, as JSON or as a Markdown file."""
-    return post_or_file_response(request, revisions.find(request.database, post, revision))
+    return post_or_file_response(request, revisions.get(request.database, post, revision))
 
 
 @views.operation(
@@ -129,7 +129,7 @@ def list_trash(request: Request) -> Response:
 )
 def get_trashed_post(request: Request, post: int) -> Response:
     """Get a post in the trash, as JSON or as a Markdown file."""
-    return post_or_file_response(request, revisions.find_in_trash(request.database, post))
+    return post_or_file_response(request, revisions.get_in_trash(request.database, post))
 
 
 @views.operation("POST /v1/trash/<id:post>/restore", CHANGED_POST, request_headers=("If-Match",), scopes=WRITE_SCOPES)
@@ -157,7 +157,7 @@ def post_not_found(error: PostDoesNotExist) -> Response:
     post_id = (request.view_args or {}).get("post")
     if isinstance(post_id, int) and request.key and not request.published_only:
         with suppress(DoesNotExist, Unavailable):
-            revisions.find_in_trash(request.database, post_id)
+            revisions.get_in_trash(request.database, post_id)
             message += f": it is in the trash, at {request.with_prefix(f'/v1/trash/{post_id}')}"
     return error_response(exceptions.NotFound(message))
 

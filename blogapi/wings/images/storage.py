@@ -73,12 +73,12 @@ class Use(NamedTuple):
         return f"{what} for {f'post {self.post_id}' if self.post_id else 'a new post'}"
 
 
-def find(reader: Reader, image_id: str) -> StoredImage:
+def get(reader: Reader, image_id: str) -> StoredImage:
     """Return an image. Raises DoesNotExist."""
     return StoredImage._make(reader.get("image", SELECT_IMAGE, id=image_id))
 
 
-def find_any(reader: Reader, image_id: str) -> StoredImage | None:
+def find(reader: Reader, image_id: str) -> StoredImage | None:
     row = reader.row(SELECT_IMAGE, id=image_id)
     return StoredImage._make(row) if row else None
 
@@ -93,7 +93,7 @@ def page(
     """Return a page of images whose names contain `name`, newest first. Raises DoesNotExist for an unknown cursor."""
     query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
     if before:
-        created_at = before.key or find(reader, before.id).created_at
+        created_at = before.key or get(reader, before.id).created_at
         query = query.where(Tuple(Image.created_at, Image.id) < Tuple(created_at, before.id))
     if name:
         query = query.where(Image.name.contains(name))
@@ -188,7 +188,7 @@ INSERT_PART = Compiled(ImagePart.insert(placeholders(ImagePart)))
 
 def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> StoredImage:
     """Finish an upload. Return the image, or an existing image with the same content. Raises Unavailable."""
-    if known := find_any(tx, image.id):
+    if known := find(tx, image.id):
         return known
     (parts,) = tx.one(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
     if parts != -(-image.bytes // PART_BYTES):
@@ -208,7 +208,7 @@ def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> Store
 def find_fetched(reader: Reader, url: str) -> StoredImage | None:
     """Return the image that was downloaded from this URL, if it is still stored."""
     row = reader.row(SELECT_FETCHED, url=sha256(url))
-    return find_any(reader, row[0]) if row else None
+    return find(reader, row[0]) if row else None
 
 
 def remember_fetched(tx: Transaction, url: str, image_id: str) -> None:
@@ -282,7 +282,7 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
 
     Raises DoesNotExist, or Rejected if the image is used in anything that has changed since then.
     """
-    image = find(tx, image_id)
+    image = get(tx, image_id)
     refuse_used(_find_uses(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since))
     tx.execute(Image.delete().where(Image.id == image_id))
     tx.execute(INSERT_UPLOAD, name=image.upload)

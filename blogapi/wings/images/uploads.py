@@ -75,7 +75,7 @@ def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
 def store_image(request: Request, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
     """Store an image that `identify` has returned, as `store_file` does."""
     database, limit = request.database, request.service.config.images_mb
-    if known := images.find_any(database, image.id):
+    if known := images.find(database, image.id):
         return known, False
 
     def check(reader: Reader) -> None:

@@ -152,7 +152,7 @@ def list_images(request: Request) -> Response:
 )
 def get_image(request: Request, image_id: str) -> Response:
     """Get the metadata of an image. The image itself is at its `url`."""
-    return document_response(request, document_of(request, images.find(request.database, image_id)))
+    return document_response(request, document_of(request, images.get(request.database, image_id)))
 
 
 @views.operation("DELETE /v1/images/<image:image_id>", Answer(204, "The image is gone."), request_headers=("If-Match",))
@@ -162,14 +162,14 @@ def delete_image(request: Request, image_id: str) -> Response:
     If the image is used in a post, a revision, a post in the trash, a proposal or an unsaved draft, the response is 400
     and lists up to three of these uses.
     """
-    request.check_preconditions(document_of(request, images.find(request.database, image_id)), what="image")
+    request.check_preconditions(document_of(request, images.get(request.database, image_id)), what="image")
     delete_unused(request, image_id)
     return no_content(request)
 
 
 def delete_unused(request: Request, image_id: str) -> StoredImage:
     """Delete an unused image, and return it. Raises DoesNotExist, or Rejected if the image is in use."""
-    image, since = images.find(request.database, image_id), request.database.now
+    image, since = images.get(request.database, image_id), request.database.now
     images.refuse_used(request.database.read_in_thread(request.client, images.uses_of, image_id))
     write = request.database.write_freeing
     images.delete_upload(write, write(images.delete, image_id, since))
@@ -185,7 +185,7 @@ def show_image(name: str) -> Response:
     """Send an image, or one range of its bytes (RFC 9110, section 14). No API key is needed."""
     request = current_request()
     match = FILE_NAME.fullmatch(name)
-    image = match and images.find_any(request.database, match[1])
+    image = match and images.find(request.database, match[1])
     if not image or request.path != image.path:
         raise DoesNotExist("image")
     tag = f'"{image.id}"'

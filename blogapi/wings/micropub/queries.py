@@ -127,7 +127,7 @@ def source(request: Request) -> Fields:
         return {"type": ["h-entry"], "properties": properties}
 
     if "url" in query:
-        return as_entry(posts.find(request.database, ref_of(request, query["url"]), request.published_only))
+        return as_entry(posts.get(request.database, ref_of(request, query["url"]), request.published_only))
     page = list_for_key(request, query)
     paging = {"paging": {"after": str(page.next)}} if page.next is not None else {}
     return {"items": [as_entry(post) for post in page.items]} | paging

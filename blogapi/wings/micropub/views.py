@@ -185,7 +185,7 @@ def add(tx: Transaction, fields: Fields, author: Author) -> StoredPost:
 
 def update(tx: Transaction, ref: PostRef, parts: entry.Update, author: Author) -> tuple[Fields, Fields]:
     """Update a post in one revision. Return the post before and after the update."""
-    old = documents.load(posts.find_to_change(tx, ref).document)
+    old = documents.load(posts.get_to_change(tx, ref).document)
     changes = change_of_post.load(entry.changes_of(parts, old, tx.now))
     if all(value == old.get(name) for name, value in changes.items()):
         return old, old
@@ -194,8 +194,8 @@ def update(tx: Transaction, ref: PostRef, parts: entry.Update, author: Author) -
 
 def undelete(request: Request, ref: PostRef) -> Response:
     if isinstance(ref, str):
-        ref = request.database.read_in_thread(request.client, revisions.find_deleted, ref)
-    old = documents.load(revisions.find_in_trash(request.database, ref))
+        ref = request.database.read_in_thread(request.client, revisions.get_deleted_id, ref)
+    old = documents.load(revisions.get_in_trash(request.database, ref))
     new = documents.load(request.database.write(revisions.restore_deleted, ref, request.author).document)
     return changed_response(request, old, new)
 

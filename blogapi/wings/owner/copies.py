@@ -218,7 +218,7 @@ def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) ->
 def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: Check, sent: Sent) -> posts.StoredPost:
     """Save a form to its post. A repeated request is a no-op. Raises the same exceptions as `posts.change`."""
     if find(tx, sent.copy.id, SAVED) and text_of(tx, sent.copy.id)["text"] == sent.fields["text"]:
-        return posts.find_to_change(tx, post_id)
+        return posts.get_to_change(tx, post_id)
     post = posts.change(tx, post_id, changes, author, check)
     _close(tx, sent, post_id, post.document)
     return post

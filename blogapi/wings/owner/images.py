@@ -62,7 +62,7 @@ def upload_image() -> Response:
 @views.get("/images/<image:image_id>")
 def show_image(image_id: str, **shown: Any) -> str:
     """Show an image and where it is used."""
-    image = images.find(request.database, image_id)
+    image = images.get(request.database, image_id)
     uses = request.database.read_in_thread(request.client, images.uses_of, image_id)
     titles = {use: title_of(use) for use in uses}
     return render_template("owner/image.html", image=image, uses=titles, most=images.MAX_USES, **shown)
@@ -70,7 +70,7 @@ def show_image(image_id: str, **shown: Any) -> str:
 
 def title_of(use: images.Use) -> str:
     """Return the title of the post or version that uses an image, or "" for a new post."""
-    find = partial(revisions.find_version, version=use.version) if use.version else posts.find
+    find = partial(revisions.get_version, version=use.version) if use.version else posts.get
     return title_by(find, use.post_id) if use.post_id else ""
 
 

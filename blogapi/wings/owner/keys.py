@@ -105,7 +105,7 @@ def create_webhook() -> Response:
 
 @views.get(f"{WEBHOOK}/edit")
 def show_webhook(webhook_id: int, **shown: Any) -> str:
-    webhook = webhooks.find(request.database, webhook_id)
+    webhook = webhooks.get(request.database, webhook_id)
     if not g.form:
         shown["typed"] = MultiDict(webhook._asdict() | {"url": without_password(webhook.url), "preset": ""})
     return render_template("owner/webhook.html", webhook=webhook, **CHOICES, **shown)
@@ -115,7 +115,7 @@ def show_webhook(webhook_id: int, **shown: Any) -> str:
 @shows_errors(show_webhook)
 def save_webhook(webhook_id: int) -> Response:
     """Change a webhook. Headers are kept unless retyped or removed, and the URL is kept unless edited."""
-    old, typed = webhooks.find(request.database, webhook_id), typed_fields()
+    old, typed = webhooks.get(request.database, webhook_id), typed_fields()
     if "remove_headers" in g.form:
         typed = {"headers": {}} | typed
     if typed["url"] == without_password(old.url):

@@ -23,7 +23,7 @@ from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts.history import MAX_REVISIONS
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema
-from blogapi.posts.views import find_page
+from blogapi.posts.views import list_page
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.storage.models import Author, Post
@@ -67,7 +67,7 @@ def show_posts() -> str:
     order = {} if "tag" in query else {"sort": "updated_at"}
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
     loaded |= {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
-    shown: dict[str, Any] = {"page": find_page(database, loaded, client="owner"), "searched": query.get("q")}
+    shown: dict[str, Any] = {"page": list_page(database, loaded, client="owner"), "searched": query.get("q")}
     shown |= {"counts": counts(database), "most": MAX_COUNTED, "proposed": proposals.posts_with_proposals(database)}
     shown |= {"copies": copies.listing(database, copies.OPEN, copies.ASIDE), "now": database.now}
     with suppress(Damaged):
@@ -87,7 +87,7 @@ COUNTS = {status: Select([query], [fn.COUNT(SQL("*"))]) for status, query in _li
 @views.get(POST)
 def show_post(post_id: int, **shown: Any) -> str:
     """Show a post and its actions and, if `changed` is given, the changes made since its page was opened."""
-    document = posts.find(request.database, post_id)
+    document = posts.get(request.database, post_id)
     shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
     shown["copies"] = copies.listing(request.database, copies.OPEN, post_id=post_id)
     shown["links"] = sessions.previews(request.database, post_id)
@@ -98,9 +98,9 @@ def show_post(post_id: int, **shown: Any) -> str:
 def show_changed(post_id: int) -> tuple[str, int]:
     """Show that a post has changed since its page was opened. If the old version is recent, show the changes."""
     latest = revisions.page(request.database, post_id, SEARCHED_VERSIONS).items
-    versions = (revisions.find(request.database, post_id, kept.version) for kept in latest)
+    versions = (revisions.get(request.database, post_id, kept.version) for kept in latest)
     old = next((version for version in versions if etag_of(version) == g.form.get("etag")), None)
-    changed = differences(old, posts.find(request.database, post_id)) if old else {}
+    changed = differences(old, posts.get(request.database, post_id)) if old else {}
     return show_post(post_id, changed=changed), 412
 
 
@@ -113,7 +113,7 @@ def differences(old: bytes, new: bytes) -> dict[str, Lines]:
 @shows_errors(show_post)
 def change_status(post_id: int) -> Any:
     """Publish, schedule, archive or unpublish a post."""
-    old = documents.load(posts.find(request.database, post_id))
+    old = documents.load(posts.get(request.database, post_id))
     typed = typed_fields(old)[0]
     changes = {name: typed[name] for name in {*typed} & {"status", "published_at"} if typed[name] != old.get(name)}
     return change(post_id, outcome(), posts.change, change_of_post.load(changes))
@@ -127,7 +127,7 @@ def outcome(text: str = "") -> str:
 
 @views.post(f"{POST}/delete")
 def delete_post(post_id: int) -> Any:
-    title, is_kept = title_by(posts.find, post_id), request.database.keeps_history
+    title, is_kept = title_by(posts.get, post_id), request.database.keeps_history
     try:
         request.database.write(posts.delete, post_id, request.author, partial(check_etag, g.form.get("etag")))
     except PreconditionFailed:
@@ -151,7 +151,7 @@ def check_etag(etag: str | None, document: bytes | None) -> None:
 
 def change(post_id: int, text: str, operation: Callable, argument: Any, show: Callable = show_changed) -> Any:
     """Change a post with a storage operation, and offer Undo. If others have changed the post, call `show` instead."""
-    old, check = posts.find(request.database, post_id), partial(check_etag, g.form.get("etag"))
+    old, check = posts.get(request.database, post_id), partial(check_etag, g.form.get("etag"))
     try:
         document = request.database.write(operation, post_id, argument, check=check, author=request.author).document
     except PreconditionFailed:
@@ -168,8 +168,8 @@ def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
     """Return a page of a post's proposals, newest first, each as a `brief`, and the cursor of the next page."""
     database = request.database
     page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
-    now, ids = documents.load(posts.find(database, post_id)), [json.loads(each)["id"] for each in page.items]
-    return [brief(now, proposals.find(database, post_id, int(proposal_id))) for proposal_id in ids], page.next
+    now, ids = documents.load(posts.get(database, post_id)), [json.loads(each)["id"] for each in page.items]
+    return [brief(now, proposals.get(database, post_id, int(proposal_id))) for proposal_id in ids], page.next
 
 
 def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, An
 @views.post(f"{PROPOSAL}/apply")
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
     """Apply a proposal, unless it or its post has changed since the page was shown."""
-    proposal = proposals.find(request.database, post_id, proposal_id)
+    proposal = proposals.get(request.database, post_id, proposal_id)
     apply = partial(apply_shown, etag=g.form.get("proposal"))
     response = change(post_id, "was changed as proposed.", apply, proposal_id)
     if isinstance(response, Response):
@@ -193,7 +193,7 @@ def apply_proposal(post_id: int, proposal_id: int) -> Any:
 
 def apply_shown(tx: Transaction, post_id: int, proposal_id: int, etag: str, **options: Any) -> posts.StoredPost:
     """Apply a proposal despite conflicts. Raises PreconditionFailed if the proposal is not the one that was shown."""
-    if etag_of(proposals.find(tx, post_id, proposal_id).document) != etag:  # Renaming a tag changes proposals.
+    if etag_of(proposals.get(tx, post_id, proposal_id).document) != etag:  # Renaming a tag changes proposals.
         raise PreconditionFailed
     return proposals.apply(tx, post_id, proposal_id, force=True, **options)
 
@@ -207,7 +207,7 @@ def edit_proposal(post_id: int, proposal_id: int) -> Response:
 
 def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str:
     """Turn a proposal into an unsaved draft; return the id of the copy. Raises DoesNotExist."""
-    document, proposal = posts.find(tx, post_id), proposals.find(tx, post_id, proposal_id)
+    document, proposal = posts.get(tx, post_id), proposals.get(tx, post_id, proposal_id)
     now, browser = documents.load(document), f"a proposal of {proposal.author}"
     fields = as_typed(now | proposals.cleared(proposal.changes)) | {"base": base_of(as_typed(now))}
     copy = copies.Copy(secrets.token_urlsafe(16), 1, str(post_id), post_id, etag=etag_of(document), browser=browser)
@@ -233,7 +233,7 @@ def restore_proposal(post_id: int, proposal_id: int) -> Response:
 
 @views.get(f"{POST}/history")
 def show_history(post_id: int) -> str:
-    post = documents.load(posts.find(request.database, post_id))
+    post = documents.load(posts.get(request.database, post_id))
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
     versions = [revision.version for revision in page.items]
     changes = request.database.read_in_thread(request.client, changes_in, post_id, versions)
@@ -247,7 +247,7 @@ def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | 
     After COMPARING_SECONDS, the remaining copies and versions are skipped.
     """
     until = time.monotonic() + COMPARING_SECONDS
-    newer = as_typed(documents.load(posts.find(reader, post_id)))
+    newer = as_typed(documents.load(posts.get(reader, post_id)))
     changes: dict[int | str, dict[str, str]] = {}
     for copy in copies.listing(reader, *copies.WITH_TEXT, post_id=post_id):
         if time.monotonic() < until:
@@ -255,7 +255,7 @@ def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | 
             follow(typed, newer)
             changes[copy.id] = differing(newer, typed)
     for version in takewhile(lambda _: time.monotonic() < until, versions):
-        older = as_typed(documents.load(revisions.find(reader, post_id, version)))
+        older = as_typed(documents.load(revisions.get(reader, post_id, version)))
         changes[version] = differing(older, newer)
         newer = older
     return changes
@@ -285,13 +285,13 @@ def compare_versions(post_id: int) -> str:
 def version_of(post_id: int, version: int | None) -> bytes:
     """Return an earlier version of a post, or the current one."""
     database = request.database
-    return revisions.find(database, post_id, version) if version else posts.find(database, post_id)
+    return revisions.get(database, post_id, version) if version else posts.get(database, post_id)
 
 
 @views.get(VERSION)
 def show_version(post_id: int, version: int) -> str:
     """Show an earlier version of a post, and the changes made since then."""
-    old, now = revisions.find(request.database, post_id, version), posts.find(request.database, post_id)
+    old, now = revisions.get(request.database, post_id, version), posts.get(request.database, post_id)
     shown = {"post": documents.load(old), "version": version, "etag": etag_of(now), "changed": differences(old, now)}
     return render_template("owner/revision.html", **shown)
 
@@ -322,13 +322,13 @@ def show_trash() -> str:
 
 @views.get(TRASHED)
 def show_deleted(post_id: int) -> str:
-    document = revisions.find_in_trash(request.database, post_id)
+    document = revisions.get_in_trash(request.database, post_id)
     return render_template("owner/revision.html", post=documents.load(document))
 
 
 @views.post(f"{TRASHED}/restore")
 def restore_post(post_id: int) -> Response:
-    old = documents.load(revisions.find_in_trash(request.database, post_id))
+    old = documents.load(revisions.get_in_trash(request.database, post_id))
     document = request.database.write(revisions.restore_deleted, post_id, request.author).document
     new, undo = documents.load(document), (f"/posts/{post_id}/delete", {"etag": etag_of(document)})
     text = "was restored." if new["slug"] == old["slug"] else f"was restored, with the slug {new['slug']}."
@@ -338,6 +338,6 @@ def restore_post(post_id: int) -> Response:
 @views.post(f"{TRASHED}/delete")
 def forget_post(post_id: int) -> Response:
     """Delete a post in the trash for good."""
-    title = title_by(revisions.find_in_trash, post_id)
+    title = title_by(revisions.get_in_trash, post_id)
     request.database.write_freeing(revisions.delete_from_trash, post_id)
     return done("/trash", "was deleted for good.", title)

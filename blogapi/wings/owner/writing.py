@@ -38,7 +38,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     name = draft = request.args.get("copy", "")
     typed, post, now = g.form.to_dict(), NEW, {}
     if post_id is not None:
-        document, draft = posts.find(request.database, post_id), str(post_id)
+        document, draft = posts.get(request.database, post_id), str(post_id)
         post = as_typed(documents.load(document))
         now = {"etag": etag_of(document), "base": base_of(post)}
     if not typed:
@@ -87,7 +87,7 @@ def save_post(post_id: int) -> Any:
     """Save the form. If a field was edited both here and elsewhere, compare the two versions until one is chosen."""
     if added := add_image():
         return show_form(post_id, added=added)
-    now, sent = posts.find(request.database, post_id), sent_form()
+    now, sent = posts.get(request.database, post_id), sent_form()
     old = documents.load(now)
     if saved := copies.find(request.database, sent.copy.id, SAVED):  # This is a retry after a lost response.
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
@@ -165,7 +165,7 @@ def news_of(post_id: int | None) -> dict[str, Any]:
     post, news, url_of = NEW, dict[str, Any](), request.service.config.url_on_site
     if post_id:
         try:
-            document = posts.find(request.database, post_id)
+            document = posts.get(request.database, post_id)
         except DoesNotExist:
             return {"etag": ""}
         post = documents.load(document)

@@ -96,7 +96,7 @@ def posts_with_proposals(reader: Reader) -> set[int]:
     return {post_id for (post_id,) in reader.rows(Proposal.select(Proposal.post_id).where(_is_pending).distinct())}
 
 
-def find(reader: Reader, ref: PostRef, proposal_id: int) -> StoredProposal:
+def get(reader: Reader, ref: PostRef, proposal_id: int) -> StoredProposal:
     """Return a proposal for a post. Raises DoesNotExist, or Damaged if it is corrupt."""
     query = _of_present.select(*_columns).where(_is(posts.id_of(reader, ref), proposal_id))
     return _stored(reader.get("proposal", query))
@@ -124,7 +124,7 @@ def add(tx: Transaction, ref: PostRef, fields: Fields, author: Author, check: Ch
     proposal to the current post.
     """
     posts.check_size(tx, fields.get("content", ""))
-    post = posts.find_to_change(tx, ref)
+    post = posts.get_to_change(tx, ref)
     check(post.document)
     old = documents.load(post.document)
     changes = _differences(tx, post.id, old, fields)
@@ -192,7 +192,7 @@ def apply(
     tx: Transaction, ref: PostRef, proposal_id: int, author: Author, check: Check = no_check, *, force: bool = False
 ) -> StoredPost:
     """Apply a proposal to its post. Raises ChangedSince, and the same exceptions as `posts.change`."""
-    proposal, post = find(tx, ref, proposal_id), posts.find_to_change(tx, ref)
+    proposal, post = get(tx, ref, proposal_id), posts.get_to_change(tx, ref)
     check(post.document)
     if not force and (both := proposal.conflicts(documents.load(post.document))):
         raise ChangedSince(both)

@@ -86,7 +86,7 @@ def list_all_proposals(request: Request) -> Response:
 @views.operation("GET /v1/posts/<id:post>/proposals/<id:proposal>", ONE, scopes=READ_SCOPES)
 def get_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Get a proposal."""
-    return document_response(request, proposals.find(request.database, post, proposal).document)
+    return document_response(request, proposals.get(request.database, post, proposal).document)
 
 
 @views.operation(
@@ -113,7 +113,7 @@ def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Resp
 
     If a field that the proposal changes was changed in the meantime, the response is 412, unless `force` is `true`.
     """
-    found, force = proposals.find(request.database, post, proposal), request.query.get("force", False)
+    found, force = proposals.get(request.database, post, proposal), request.query.get("force", False)
     check = partial(request.check_preconditions, hint="; the ETag must be the post's, not the proposal's")
     changed = request.database.write(proposals.apply, post, proposal, request.author, check, force=force)
     found.log_applied()

@@ -37,7 +37,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
     return Page(counted, rows[limit - 1][0] if len(rows) > limit else None)
 
 
-def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
+def get(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
     """Return a tag by its folded name. Read one index entry for each of the tag's posts. Raises DoesNotExist."""
     return CountedTag(*reader.get("tag", tags_query(status), limit=1, first=tag, last=tag)[1:])
 
@@ -66,7 +66,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) ->
 
     Raises DoesNotExist if no post has the tag, or Rejected if another tag has the new name and `merge` is false.
     """
-    before = find(tx, old)
+    before = get(tx, old)
     new = fold(name)
     if new != old and not merge and tx.row(PostTag.select(PostTag.tag).where(PostTag.tag == new).limit(1)):
         raise Rejected("name", 'another tag has this name; "merge": true merges the two')
@@ -76,7 +76,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) ->
         both = PostTag.select(PostTag.post_id).where(PostTag.tag == new)
         tx.execute(PostTag.delete().where(PostTag.tag == old, PostTag.post_id.in_(both)))
         tx.execute(PostTag.update(tag=new, name=name).where(PostTag.tag == old))
-    tag = find(tx, new)
+    tag = get(tx, new)
     if statuses or tag.name != before.name:
         data = {"tag": tag._asdict(), "previous_name": before.name}
         effects.run_for_tag(tx, "tag.updated", data, change, on_site="published" in statuses)
@@ -85,7 +85,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) ->
 
 def delete(tx: Transaction, tag: str, author: Author) -> None:
     """Remove the tag with this folded name from every post. Raises DoesNotExist if no post has the tag."""
-    name = find(tx, tag).name
+    name = get(tx, tag).name
     change = partial(_replaced, tag, [])
     statuses = _rewrite(tx, tag, change, author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))

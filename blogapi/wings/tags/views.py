@@ -69,7 +69,7 @@ def get_tag(request: Request, tag: str) -> Response:
     query = scoped_query(request)
     if query is None:
         raise DoesNotExist("tag")
-    return json_response(request, request.database.read_in_thread(request.client, tags.find, tag, **query)._asdict())
+    return json_response(request, request.database.read_in_thread(request.client, tags.get, tag, **query)._asdict())
 
 
 @views.operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The updated tag.", TagSchema()), body=TagChangeSchema())
@@ -78,7 +78,7 @@ def change_tag(request: Request, tag: str) -> Response:
 
     All posts change at once. If another tag already has the new name, `merge` must be true.
     """
-    change = load_body(request, lambda: tags.find(request.database, tag))
+    change = load_body(request, lambda: tags.get(request.database, tag))
     renamed = request.database.write_in_thread(tags.rename, tag, change["name"], change["merge"], request.author)
     return json_response(request, renamed._asdict())
 

@@ -70,7 +70,7 @@ def _write_images(folder: Folder, data: bytes, database: Reader, results: dict[P
     """Write the images used in a post, unless `results` already lists them. Add the outcomes to `results`."""
     for name in {name.decode() for name in IMAGE_URL.findall(data)}:
         path = folder.path / IMAGE_FOLDER / name
-        image = images.find_any(database, path.stem) if path not in results else None
+        image = images.find(database, path.stem) if path not in results else None
         if image and image.path.endswith(name):
             results[path] = _attempt("write", path, _write_image, folder, name, image, database)
 

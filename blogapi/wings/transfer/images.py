@@ -127,7 +127,7 @@ class ImageStore:
 
     def is_stored(self, image_id: str) -> bool:
         """Return whether an image is stored or, in a dry run, would have been stored by now."""
-        return image_id in self._planned or images.find_any(self.database, image_id) is not None
+        return image_id in self._planned or images.find(self.database, image_id) is not None
 
     def store(self, roots: tuple[str, ...], file: str) -> None:
         """Store an image file below one of `roots`, unless it is already stored. Raises IMAGE_ERRORS, Unavailable."""

@@ -54,9 +54,9 @@ def with_former_slugs(reader: Reader, item: Item) -> Item:
     if not former:
         return item
     with suppress(DoesNotExist, Damaged):
-        kept = documents.load(posts.find(reader, slug)).get("former_slugs", [])
+        kept = documents.load(posts.get(reader, slug)).get("former_slugs", [])
     candidates = list(dict.fromkeys([*kept, *(old_slug for old_slug in former if old_slug != slug)]))
-    holder = slugs.holder(reader, slug)
+    holder = slugs.find_holder(reader, slug)
     free = (slugs.still_free(reader, candidates, holder.id if holder else 0) or [])[:MAX_FORMER_SLUGS]
     notes = item.notes if free == candidates else item.notes | {Note.FORMER_SLUGS: item.file.line_of("former_slugs")}
     return replace(item, fields=item.fields | {"former_slugs": free}, notes=notes)
@@ -64,7 +64,7 @@ def with_former_slugs(reader: Reader, item: Item) -> Item:
 
 def _would_put(reader: Reader, item: Item) -> str:
     try:
-        old = documents.load(posts.find(reader, item.fields["slug"]))
+        old = documents.load(posts.get(reader, item.fields["slug"]))
         posts.refuse_former_slug(old, item.fields["slug"])
     except DoesNotExist:
         publication.publication_date({}, {"status": "draft"} | item.fields, reader.now)
