@@ -257,6 +257,8 @@ def test_a_slug_in_place_of_an_id_is_404_and_points_to_the_post(client, method):
 def test_the_key_comes_first_then_the_path_then_the_body(client, stranger):
     assert stranger.post("/v1/posts", data=b"{").status_code == 401
     assert client.post("/v1/nothing?x=1", data=b"{").status_code == 404
+    for path in ("/v1/posts/1", "/v1/tags/a"):
+        assert client.patch(path, data=b"{").status_code == 404
     assert client.put("/v1/posts?x=1", data=b"{").status_code == 405
     assert client.post("/v1/posts?x=1", data=b"{").json["message"] == '"x": unknown parameter; known: unknown'
 

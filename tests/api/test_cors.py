@@ -21,19 +21,13 @@ def by_cors(headers):
 
 
 @pytest.fixture
-def client(own_app):
-    return with_key(own_app(cors_origins=frozenset({PAGE, OTHER})))
-
-
-@pytest.fixture
-def visitor(client):
-    """A client without a key."""
-    return client.application.test_client()
+def app(own_app):
+    return own_app(cors_origins=frozenset({PAGE, OTHER}))
 
 
 @cases("path", ["/v1/posts", "/v1/posts/1", "/v1/tags/a/b", "/v1/nothing", "/v1", "/micropub", "/micropub/media"])
-def test_a_preflight_is_answered_without_a_key_and_not_counted(visitor, path):
-    answer = visitor.options(path, headers=PREFLIGHT)
+def test_a_preflight_is_answered_without_a_key_and_not_counted(stranger, path):
+    answer = stranger.options(path, headers=PREFLIGHT)
     assert (answer.status_code, answer.data) == (204, b"")
     assert dict(answer.headers) == READABLE | {
         "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
@@ -64,11 +58,11 @@ def test_a_preflight_allows_every_existing_method_and_header(app, stranger, clie
 
 
 @cases("headers", [*(each | ASKS for each in FROM_ELSEWHERE), {"Origin": PAGE}, ASKS])
-def test_options_is_405_unless_it_is_a_preflight_of_an_allowed_page(client, visitor, headers):
+def test_options_is_405_unless_it_is_a_preflight_of_an_allowed_page(client, stranger, headers):
     answer = client.options("/v1/posts", headers=headers)
     assert message(answer, 405)
     assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
-    assert message(visitor.options("/v1/posts", headers=headers), 401)
+    assert message(stranger.options("/v1/posts", headers=headers), 401)
 
 
 def test_only_the_api_has_preflights(client):

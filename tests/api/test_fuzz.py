@@ -122,7 +122,8 @@ def test_any_authorization(stranger, judge, header):
 
 
 schedules = st.just({"status": "scheduled", "published_at": "2099-01-01T07:00:00Z"})
-valid_changes = st.fixed_dictionaries({}, optional={"title": words, "content": words} | valid_fields)
+dates = st.sampled_from(["2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"])
+valid_changes = st.fixed_dictionaries({}, optional={"title": words, "published_at": dates} | valid_fields)
 times = st.datetimes(timezones=st.timezones()).map(lambda time: time.isoformat())
 any_changes = st.fixed_dictionaries({}, optional=any_words | any_fields | {"published_at": times | values})
 changes = schedules | valid_changes | any_changes

@@ -113,6 +113,7 @@ def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, pos
     ("GET", "/v1/trash?before=title_7", 400, "before: must be the value that Link gave for this list"),
     ("GET", "/v1/trash/1?limit=1", 400, '"limit": unknown parameter; known: none'),
     *(("DELETE", f"/v1/posts/1?permanent={flag}", 400, "permanent: must be true or false") for flag in ("yes", "True")),
+    *(("DELETE", f"/v1/posts/1?{name}=1", 400, f'"{name}": unknown parameter; known: permanent') for name in ("", "a")),
     ("GET", "/v1/posts/2/revisions", 404, "no such post"),
     ("GET", "/v1/posts/by-slug/none/revisions", 404, "no such post"),
     ("GET", "/v1/posts/1/revisions/3", 404, "no such revision"),

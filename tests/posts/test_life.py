@@ -1,10 +1,12 @@
-"""The life of a post: read, changed, scheduled, archived; its dates; conditional requests."""
+"""The life of a post: read, changed, scheduled, archived, deleted; its dates; conditional requests."""
+
+from itertools import product
 
 import pytest
 
 from blogapi.posts import publication
 from blogapi.storage.keys import new_key
-from blogapi.storage.models import Post
+from blogapi.storage.models import Post, PostTag
 from tests.api.fixtures import EARLIER, LATER, NOW, listed
 from tests.cases import cases
 from tests.conftest import NOON, message
@@ -269,6 +271,30 @@ def test_updated_at_changes_when_a_tag_is_renamed_or_removed(client, post, clock
         assert times == [f"2026-11-20T12:0{minute}:00Z", NOW]
 
 
+# Deleting
+
+
+@pytest.mark.both_engines
+def test_in_any_order_of_deletions_slugs_become_free_and_ids_do_not(client, post, count):
+    for order in ("321", "456"):
+        for _ in range(3):
+            post(tags=["a", "b"])
+        for number in order:
+            answer = client.delete(f"/v1/posts/{number}")
+            assert (answer.status_code, answer.data, "Content-Type" in answer.headers) == (204, b"", False)
+    assert (count(Post), count(PostTag)) == (0, 0)
+    assert post().items() >= {"id": "7", "slug": "a-title"}.items()
+
+
+def test_only_the_id_as_written_names_a_post(client, post):
+    before = post()
+    spellings = ["2", "007", "01", "+1", "-1", "1.0", "%D9%A1", "1%20", "%201", "1%0A", "1_0", "0x1", "1e0", "1/", "a"]
+    for spelling, method in product((*spellings, "", "9" * 19, "9" * 30), ("GET", "PATCH", "DELETE")):
+        answer = client.open(f"/v1/posts/{spelling}", method=method, json={"title": "B"})
+        assert answer.status_code == 404, (method, spelling)
+    assert client.get("/v1/posts").json == [before]
+
+
 # Preconditions
 
 
@@ -280,11 +306,6 @@ def test_other_preconditions_hold_as_well(client, patch, post):
         answer = patch({"If-None-Match": wanted}, title="B")
         assert message(answer, 412) == f"If-None-Match: {reason}"
     assert patch({"If-None-Match": '"x"'}, title="B").status_code == 200
-
-
-def test_the_path_is_checked_before_the_body(client):
-    assert client.patch("/v1/posts/1", data="x").status_code == 404
-    assert client.patch("/v1/tags/a", data="x").status_code == 404
 
 
 def test_setting_the_clock_back_changes_no_publication(patch, post, clock):

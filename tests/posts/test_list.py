@@ -38,6 +38,7 @@ def some(post):
 @cases(
     ("query", "found"),
     ("", "654321"),
+    ("&&", "654321"),
     ("sort=created_at", "654321"),
     ("status=published", "642"),
     ("status=draft", "531"),
@@ -62,11 +63,6 @@ def test_the_newest_come_first_filters_combine_and_the_links_visit_each_post_onc
         pages = walk(client, f"/v1/posts?{query}&limit={limit}")
         expected = [found[start : start + limit] for start in range(0, len(found), limit)]
         assert ["".join(page) for page in pages] == (expected or [""])
-
-
-@pytest.mark.parametrize(("query", "found"), [("limit=" + "9" * 5000, "654321"), ("&&limit=2&", "65")])
-def test_a_limit_may_be_any_number_and_a_parameter_empty(client, query, found, some):
-    assert titles(client, f"/v1/posts?{query}") == found
 
 
 NO_CURSORS = ["", "5", "_5", "title_7", "2024-01-01T00:00:00Z", "%D9%A2024-01-01T00:00:00Z_5"]
@@ -142,9 +138,10 @@ def test_the_default_limit_is_100_and_the_highest_1000(client, database):
     rows = [{"slug": f"s{number}", "status": "draft", "document": "{}"} for number in range(1001)]
     database.write(lambda tx: tx.execute(Post.insert_many(rows)))
     assert len(client.get("/v1/posts").json) == 100
-    answer = client.get("/v1/posts?limit=1001")
-    assert len(answer.json) == 1000
-    assert answer.headers["Link"] == '</v1/posts?limit=1000&before=2>; rel="next"'
+    for more in ("1001", "9" * 5000):
+        answer = client.get(f"/v1/posts?limit={more}")
+        assert len(answer.json) == 1000
+        assert answer.headers["Link"] == '</v1/posts?limit=1000&before=2>; rel="next"'
 
 
 def test_a_page_ends_after_the_post_that_brings_it_past_4_mib(client, post):
@@ -189,17 +186,13 @@ def test_a_read_takes_two_statements(client, statements, path, some):
 ALWAYS = ("id", "title", "status")
 
 
-@pytest.fixture
-def full(post):
-    """Posts with all fields and with the fewest, full of text that could be mistaken for a field name."""
+def test_any_selection_of_fields_returns_them_unchanged_and_in_order(client, post):
+    # all fields or the fewest, and text that could be mistaken for a field name
     tricky = '","content":"x","tags":["\\"'
     every = dict.fromkeys(("title", "content", "excerpt"), tricky) | {"cover_image": 'https://a/"tags":"'}
     post(status="published", tags=[tricky, '"created_at":"'], **every)
     post(content='"excerpt":"\\')
     post(excerpt="é\u2028\\", tags=[], content="\\")
-
-
-def test_any_selection_of_fields_returns_them_unchanged_and_in_order(client, full):
     whole = client.get("/v1/posts").json
     draw = random.Random(1)
     some = [[name for name in FIELDS if draw.random() < 0.5] or FIELDS for _ in range(50)]
