@@ -38,26 +38,26 @@ class Field(NamedTuple):
     example: Any = None
     max_length: int = 0  # maximum length, in characters or in list items; 0 if the kind sets the limits
     stays: bool = False  # whether the field keeps its value in a PUT without it and when an earlier version is restored
-    place: int = 8  # position in front matter; fields with the same position keep the order below, and 0 means none
+    order: int = 8  # in front matter; fields with the same number keep the order below, and 0 means none
     label: str = ""  # label on the owner's page; by default, the name
 
 
 TIME = "2026-11-20T10:10:00Z"
 # All fields, in the order in which they are stored. docs/reference.md has a table of them.
 FIELDS: dict[str, Field] = {
-    "id": Field("id", "service", "The id, a number as a string; never reused.", "1", stays=True, place=10),
-    "title": Field("line", "required", "The title.", "Three days at the lake", MAX_TITLE, place=1),
+    "id": Field("id", "service", "The id, a number as a string; never reused.", "1", stays=True, order=10),
+    "title": Field("line", "required", "The title.", "Three days at the lake", MAX_TITLE, order=1),
     "status": Field(
-        "status", "default", "By default, `draft`; an existing post keeps its status.", "published", stays=True, place=4
+        "status", "default", "By default, `draft`; an existing post keeps its status.", "published", stays=True, order=4
     ),
     "slug": Field(
-        "slug", "default", "Unique; by default from the title.", "three-days-at-the-lake", MAX_SLUG, stays=True, place=2
+        "slug", "default", "Unique; by default from the title.", "three-days-at-the-lake", MAX_SLUG, stays=True, order=2
     ),
     "content": Field(
-        "text", "required", "Markdown, kept byte for byte.", "**Friday.** Fog, and a lake.\n", MAX_CONTENT, place=0
+        "text", "required", "Markdown, kept byte for byte.", "**Friday.** Fog, and a lake.\n", MAX_CONTENT, order=0
     ),
     "excerpt": Field("text", "optional", "A short summary for lists of posts.", "Fog, wind, and then the sun.", 1000),
-    "tags": Field("tags", "default", "The tags, in this order.", ["Travel", "Lake Constance"], MAX_TAGS, place=7),
+    "tags": Field("tags", "default", "The tags, in this order.", ["Travel", "Lake Constance"], MAX_TAGS, order=7),
     "cover_image": Field("url", "optional", "The address of an image.", "https://example.org/lake.jpg", MAX_URL),
     "published_at": Field(
         "time",
@@ -66,12 +66,12 @@ FIELDS: dict[str, Field] = {
         "it is published. By default, the time of the publication.",
         TIME,
         stays=True,
-        place=5,
+        order=5,
         label="Date",
     ),
-    "created_at": Field("time", "service", "When it was created, in UTC, to the second.", TIME, stays=True, place=6),
-    "updated_at": Field("time", "service", "When it last changed; at first, created_at.", TIME, stays=True, place=0),
-    "params": Field("params", "optional", "Values for the site's templates.", {"author": "Ada", "math": True}, place=9),
+    "created_at": Field("time", "service", "When it was created, in UTC, to the second.", TIME, stays=True, order=6),
+    "updated_at": Field("time", "service", "When it last changed; at first, created_at.", TIME, stays=True, order=0),
+    "params": Field("params", "optional", "Values for the site's templates.", {"author": "Ada", "math": True}, order=9),
     "former_slugs": Field(
         "slugs",
         "optional",
@@ -79,7 +79,7 @@ FIELDS: dict[str, Field] = {
         "take them. A PUT that leaves them out keeps them; null or [] gives them up.",
         max_length=MAX_FORMER_SLUGS,
         stays=True,
-        place=3,
+        order=3,
     ),
 }
 LISTED = ("id", "title", "status")  # the fields that every list contains

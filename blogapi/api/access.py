@@ -14,8 +14,8 @@ from blogapi.api.request import READ_METHODS, Request, current_request
 from blogapi.api.service import Service
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.keys import READ_SCOPES, KnownKey
-from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
+from blogapi.storage.keys import KnownKey
+from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
@@ -159,11 +159,12 @@ def check_scope(request: Request, scope: str) -> None:
     view = current_app.view_functions.get(request.endpoint or "")
     operation = getattr(view, "operation", None)
     if request.method in READ_METHODS or scope == DRAFTS_ONLY:
-        has_wrong_method = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
-        is_hidden = has_wrong_method or (operation and operation.scopes == READ_SCOPES)
-        if scope == PUBLISHED_ONLY and is_hidden:
+        if scope in getattr(view, "scopes", ()):
+            return
+        is_for_readers = operation and READ_ONLY in operation.scopes
+        if scope == PUBLISHED_ONLY and (is_for_readers or isinstance(request.routing_exception, MethodNotAllowed)):
             raise NotFound  # as for an unknown path, so that the response does not reveal whether a history exists
-        if not request.endpoint or scope in getattr(view, "scopes", ()):
+        if not request.endpoint:
             return
     raise Forbidden(why_forbidden(scope))
 

@@ -3,7 +3,7 @@
 from flask import Response
 from marshmallow import fields
 
-from blogapi.api.operations import Answer
+from blogapi.api.operations import ResponseSpec
 from blogapi.api.request import Request
 from blogapi.api.responses import json_response
 from blogapi.api.schemas import StrictSchema, doc
@@ -21,7 +21,7 @@ class KeySchema(StrictSchema):
     scope = fields.String(required=True, **doc("What the key may do.", examples=list(SCOPES)))
 
 
-@views.operation("GET /v1/key", Answer(200, "The key.", KeySchema()), scopes=SCOPES)
+@views.operation("GET /v1/key", ResponseSpec(200, "The key.", KeySchema()), scopes=SCOPES)
 def get_key(request: Request) -> Response:
     """Get the name and scope of the key that made the request."""
     assert request.key  # The guard requires a key.

@@ -45,7 +45,7 @@ NO_QUERY = parameters()
 
 
 @dataclass(frozen=True)
-class Answer:
+class ResponseSpec:
     """The response of an operation that succeeds."""
 
     status: int
@@ -60,8 +60,8 @@ class Operation:
     """The input and output of a view, for loading requests and for the API description."""
 
     method: str
-    answer: Answer
-    creates: Answer | None = None  # the response if the request creates something
+    response: ResponseSpec
+    creates: ResponseSpec | None = None  # the response if the request creates something
     query: Schema = NO_QUERY
     body: StrictSchema | None = None
     content_types: tuple[str, ...] = (JSON,)  # accepted for the body

@@ -20,7 +20,7 @@ from blogapi.bounded import OutOfBounds, check_json, check_number
 from blogapi.documents import SET_BY_SERVICE, etags
 from blogapi.storage.database import Database
 from blogapi.storage.keys import KnownKey
-from blogapi.storage.models import DRAFTS_ONLY, PUBLISHED_ONLY, Author
+from blogapi.storage.models import DRAFTS_ONLY, OWNER, PUBLISHED_ONLY, Author
 
 JSON_TYPES = (JSON, "application/merge-patch+json")  # accepted for a PATCH body (RFC 7396)
 READ_METHODS = ("GET", "HEAD")
@@ -81,8 +81,8 @@ class Request(flask.Request):
 
     @property
     def author(self) -> Author:
-        """The author of the request's changes: the key, or "settings" for the owner's page."""
-        return Author(self.key.name, self.key.scope == DRAFTS_ONLY) if self.key else Author("settings")
+        """The author of the request's changes: the key or, on the owner's page, the owner."""
+        return Author(self.key.name, self.key.scope == DRAFTS_ONLY) if self.key else OWNER
 
     @property
     def published_only(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from flask import Blueprint, Response
 
-from blogapi.api.operations import Answer, Operation
+from blogapi.api.operations import Operation, ResponseSpec
 from blogapi.api.request import READ_METHODS, current_request, has_body, load_query, read_body
 
 View = TypeVar("View", bound=Callable)
@@ -15,7 +15,7 @@ View = TypeVar("View", bound=Callable)
 class Views(Blueprint):
     """A blueprint with operations."""
 
-    def operation(self, rule: str, answer: Answer, **declared: Any) -> Callable[[View], View]:
+    def operation(self, rule: str, response: ResponseSpec, **declared: Any) -> Callable[[View], View]:
         """Register the decorated view for a rule such as "GET /v1/posts", and declare its Operation.
 
         A path with a post's id also exists with its slug. The view receives the request with its `query` loaded.
@@ -23,7 +23,7 @@ class Views(Blueprint):
         """
         method, path = rule.split()
         by_slug = path.replace("/posts/<id:post>", "/posts/by-slug/<slug:post>")
-        declaration = Operation(method, answer, **declared)
+        declaration = Operation(method, response, **declared)
         reads_no_body = declaration.body is None and method not in READ_METHODS
 
         def decorate(view: View) -> View:

@@ -253,7 +253,7 @@ def list_keys() -> None:
 @click.argument("name")
 def regenerate_key(name: str) -> None:
     """Replace the key called NAME, and print the new key. The old key stops working at once."""
-    _show_and_store(name, api_keys.check_known, api_keys.replace)
+    _show_and_store(name, api_keys.check_known, api_keys.regenerate)
 
 
 @keys.command("revoke")
@@ -261,7 +261,7 @@ def regenerate_key(name: str) -> None:
 def revoke_key(name: str) -> None:
     """Revoke the key called NAME. The key stops working at once."""
     with opened() as database:
-        database.write(api_keys.remove, name)
+        database.write(api_keys.revoke, name)
         click.echo(f"revoked {name} in {database.engine.name}")
 
 

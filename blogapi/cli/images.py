@@ -101,5 +101,5 @@ def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[s
         return old["slug"], "; ".join(sentence for _, sentence in sentences(error))
     if posts.is_same(old, new):  # The URL occurs only in the title, or is already the current one.
         return None
-    posts.replace(tx, post, old, new, AUTHOR, with_events=False)
+    posts.write_version(tx, post, old, new, AUTHOR, with_events=False)
     return old["slug"], ""

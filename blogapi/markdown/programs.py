@@ -22,7 +22,7 @@ BEFORE_NAME_OR_ = re.compile(rf"{DAY}[-_]([^/]+)", re.ASCII | re.DOTALL)
 IN_PATH = re.compile(r"(?:.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-_/]([^/]+)", re.ASCII | re.DOTALL)  # 2024/03/05/name
 
 # Field names in the order in which `render` writes them
-WRITTEN = sorted((name for name in FIELDS if FIELDS[name].place), key=lambda name: FIELDS[name].place)
+WRITTEN = sorted((name for name in FIELDS if FIELDS[name].order), key=lambda name: FIELDS[name].order)
 # Other names for fields. Any program's front matter may use them; requests may use those that are not in IMPORTED.
 OTHER_NAMES = {
     "status": ("draft", "published"),

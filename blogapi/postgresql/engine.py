@@ -227,7 +227,7 @@ class PostgresTransaction(Transaction):
 
     def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Result, active: Result):
         super().__init__(engine, clock)
-        self.active_webhooks = active.rows
+        self.cache[SELECT_WEBHOOKS] = active.rows
         self._connection = connection
         ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []
@@ -240,7 +240,6 @@ class PostgresTransaction(Transaction):
             yield from self._run(self.engine.statement(query), values).rows
 
     def execute(self, query: Query, **values: Any) -> int:
-        self.active_webhooks = None
         count = self._run(self.engine.statement(query), values).row_count or 0
         self.changes += count != 0
         return count

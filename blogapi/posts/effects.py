@@ -7,7 +7,7 @@ There is one exception: if a due post is damaged, its publication time is remove
 from collections.abc import Callable
 from typing import Any, Literal
 
-from blogapi.posts import history, proposals, slugs, tag_rows
+from blogapi.posts import history, proposal_rows, slugs, tag_rows
 from blogapi.search import index
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
@@ -15,8 +15,9 @@ from blogapi.storage.models import Author
 from blogapi.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# What a change did to a post. "unchanged" means that a PATCH had no effect, "published" that the scheduled time came,
-# and "purged" that the post was deleted for good.
+# What a change did to a post. "unchanged" means that a PATCH had no effect: it still sends `post.updated`, as
+# docs/webhooks.md promises for every PATCH, whereas a PUT without effect writes nothing. "published" means that the
+# scheduled time came, and "purged" that the post was deleted for good.
 Outcome = Literal["created", "updated", "unchanged", "published", "deleted", "purged"]
 EVENT_TYPES = {
     "created": "post.created",
@@ -54,7 +55,7 @@ def run(
     if author.drafts_only and outcome == "purged":
         raise NotPermitted("a draft can be moved to the trash, but not deleted for good")
     if outcome == "purged" or (outcome == "deleted" and not tx.keeps_history):
-        forget(tx, post_id)
+        purge(tx, post_id)
     elif outcome in KEPT and tx.keeps_history:
         history.add_revision(tx, post_id, version, author.name, KEPT[outcome])
     slugs.change_former(tx, post_id, old, new)
@@ -64,10 +65,10 @@ def run(
         webhooks.record(tx, {"post": new or old}, *_events(outcome, old, new))
 
 
-def forget(tx: Transaction, post_id: int) -> None:
+def purge(tx: Transaction, post_id: int) -> None:
     """Delete the history and the proposals of a post that is deleted for good."""
-    history.forget(tx, post_id)
-    proposals.forget(tx, post_id)
+    history.purge(tx, post_id)
+    proposal_rows.purge(tx, post_id)
 
 
 def run_for_retagging(tx: Transaction, post_id: int, old: Fields, new: Fields, author: Author) -> None:
@@ -81,10 +82,10 @@ def run_for_retagging(tx: Transaction, post_id: int, old: Fields, new: Fields, a
 def run_for_damaged(tx: Transaction, post_id: int, author: Author) -> None:
     """Clean up after deleting a post with a corrupt document, whose tags and slugs are therefore unknown."""
     check_permitted(author, {"status": "damaged"})
-    forget(tx, post_id)
-    slugs.forget_former(tx, post_id)
-    tag_rows.detach_all(tx, post_id)
-    index.remove(tx, post_id)
+    purge(tx, post_id)
+    slugs.delete_former(tx, post_id)
+    tag_rows.delete_all(tx, post_id)
+    index.delete(tx, post_id)
 
 
 def run_for_tag(
@@ -94,7 +95,7 @@ def run_for_tag(
 
     `change` applies the tag change to a list of tags. `on_site` says whether a published post has the tag.
     """
-    proposals.retag(tx, change)
+    proposal_rows.retag(tx, change)
     webhooks.record(tx, data, event, *([webhooks.SITE_CHANGED] if on_site else []))
 
 

@@ -55,8 +55,8 @@ INSERT_RETAGGING = Compiled(
 )
 
 
-def forget(tx: Transaction, post_id: int) -> None:
-    """Record that a post is deleted for good, and delete some of its versions; `clear` deletes the rest."""
+def purge(tx: Transaction, post_id: int) -> None:
+    """Record that a post is deleted for good, and delete some of its versions; `prune_purged` deletes the rest."""
     of_post = Revision.post_id == post_id
     # Without the deleted version, the post is not in the trash, so its other versions can be deleted later.
     tx.execute(Revision.delete().where(of_post, Revision.state == "deleted"))
@@ -66,7 +66,7 @@ def forget(tx: Transaction, post_id: int) -> None:
     _delete_some(tx, of_post)
 
 
-def clear(tx: Transaction) -> int:
+def prune_purged(tx: Transaction) -> int:
     """Delete a batch of versions of posts deleted for good in the last 24 hours; return the number deleted."""
     recent = Purge.select(Purge.post_id).where(Purge.purged_at >= earlier(tx.now, timedelta(days=1)))
     return _delete_some(tx, Revision.post_id.in_(recent))

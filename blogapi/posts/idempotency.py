@@ -66,7 +66,7 @@ def add_once(
             if not key.is_derived:
                 raise Rejected("Idempotency-Key", "the post it created was deleted") from None
     post = add(tx, fields, author)
-    forget_old(tx)
+    prune(tx)
     if key.is_derived:  # An expired row for this key may still exist.
         tx.defer(Idempotency.delete().where(Idempotency.digest == key.client, Idempotency.name == key.name))
     row = {"digest": key.client, "name": key.name, "request": key.request}
@@ -74,6 +74,6 @@ def add_once(
     return post
 
 
-def forget_old(tx: Transaction) -> None:
+def prune(tx: Transaction) -> None:
     """Delete keys older than a day."""
     tx.defer(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, TTL)))

@@ -45,6 +45,7 @@ MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
 # The sort order that each parameter requires
 NEEDED_SORTS = dict.fromkeys(("published_after", "published_before"), "published_at") | {"updated_after": "updated_at"}
 TIMED_ORDERS = ("published_at", "updated_at", "relevance")  # orders in which a page starts at a Cursor
+MAX_QUERY = 200  # maximum length of a search (in characters)
 OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
 NOT_A_SLUG = "must be lower-case letters a-z, digits and single hyphens between them"
 
@@ -281,7 +282,7 @@ class ListQuerySchema(QuerySchema):
         ),
     )
     q = Text(
-        length(1, 200),
+        length(1, MAX_QUERY),
         has_words,
         **doc(
             "Words to look for, 1 to 200 characters: finds posts with all of them in title, content, excerpt or tags. "

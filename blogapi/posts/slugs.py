@@ -170,7 +170,7 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
         tx.execute_many(INSERT_FORMER, added)
 
 
-def forget_former(tx: Transaction, post_id: int) -> None:
+def delete_former(tx: Transaction, post_id: int) -> None:
     """Delete the former slugs of a post whose document is unreadable. This scans the whole table."""
     tx.execute(FormerSlug.delete().where(FormerSlug.post_id == post_id))
 

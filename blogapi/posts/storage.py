@@ -20,7 +20,7 @@ from blogapi.storage.models import DOCUMENT, Author, Post
 MAX_PUBLISHED = 20  # at most this many due posts are published in a transaction
 MAX_PUBLISHED_BYTES = 128 * 1024  # a transaction stops publishing after this many bytes, because other clients may wait
 MAX_SHARED = 64 * 1024  # maximum length of a post (in characters) in a shared transaction; a longer one needs a thread
-COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
+COPIED_FIELDS = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
 
 PostRef = int | str  # a post's id or slug
 Check = Callable[[bytes | None], None]  # takes the document of a post, or None; raises to refuse a change
@@ -120,7 +120,7 @@ def insert(tx: Transaction, post: Fields, author: Author, version: int = 1, *, w
     check_size(tx, post["content"])  # `add` has checked this before, but `recreate` has not.
     post_id, document = int(post["id"]), documents.dump(post)
     slugs.check_former(tx, post_id, {}, post)
-    copies = {name: post.get(name) for name in COPIES}
+    copies = {name: post.get(name) for name in COPIED_FIELDS}
     effects.run(tx, "created", post_id, {}, post, author, with_events=with_events)
     tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author.name, **copies)
     return StoredPost(post_id, document.encode(), version, "created")
@@ -152,7 +152,7 @@ def change(
     if is_same(old, new):
         effects.run(tx, "unchanged", post.id, old, new, author)
         return post
-    return replace(tx, post, old, new, author)
+    return write_version(tx, post, old, new, author)
 
 
 def as_changed(reader: Reader, old: Fields, changes: Fields, allow_future_draft: bool = False) -> Fields:
@@ -208,7 +208,7 @@ def put(
     effects.check_permitted(author, old, new)  # checked even if nothing changes
     if is_same(old, new):
         return post
-    return replace(tx, post, old, new, author, with_events=with_events)
+    return write_version(tx, post, old, new, author, with_events=with_events)
 
 
 def refuse_former_slug(post: Fields, ref: PostRef) -> None:
@@ -217,7 +217,7 @@ def refuse_former_slug(post: Fields, ref: PostRef) -> None:
         raise Rejected("slug", f"post {post['id']} had it before, but is {post['slug']} now")
 
 
-def replace(
+def write_version(
     tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: Author, *, with_events: bool = True
 ) -> StoredPost:
     """Replace a post with a new version, and keep the current one in the history. Raises SlugTaken."""
@@ -234,7 +234,7 @@ def replace(
 
 def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: Author | None = None) -> None:
     """Write the document and the columns that differ. With an author, this creates a new version."""
-    changed = [name for name in COPIES if old.get(name) != new.get(name)]
+    changed = [name for name in COPIED_FIELDS if old.get(name) != new.get(name)]
     values = {name: new.get(name) for name in changed}
     if author is not None:
         values |= {"since": tx.now, "author": author.name}

@@ -25,7 +25,7 @@ def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"tag": fold(name), "name": name} | own for name in post["tags"]]
 
 
-def detach_all(tx: Transaction, post_id: int) -> None:
+def delete_all(tx: Transaction, post_id: int) -> None:
     """Delete all tag rows of a post whose document is unreadable. This scans the tags of all posts."""
     tx.execute(PostTag.delete().where(PostTag.post_id == post_id))
 

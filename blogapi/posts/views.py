@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 from werkzeug import exceptions
 
 from blogapi.api.access import scoped_query
-from blogapi.api.operations import Answer
+from blogapi.api.operations import ResponseSpec
 from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import POSTS_PATH, created_response, document_response, list_response, no_content
 from blogapi.api.schemas import choice, parameters, query_flag
@@ -38,8 +38,8 @@ from blogapi.storage.models import SCOPES
 
 A_SLUG = ": a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")  # allowed in Idempotency-Key
-CHANGED_POST = Answer(200, "The updated post.", PostSchema(), ("ETag",))
-NEW_POST = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
+CHANGED_POST = ResponseSpec(200, "The updated post.", PostSchema(), ("ETag",))
+NEW_POST = ResponseSpec(201, "The new post.", PostSchema(), ("Location", "ETag"))
 POSTS_OR_SUMMARIES = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
 LIST_HEADERS = ("Link", "ETag")
 WHOLE_POST: dict[str, Any] = {  # declarations shared by the operations that receive a whole post
@@ -53,7 +53,7 @@ views = Views("posts", __name__)
 
 @views.operation(
     "GET /v1/posts",
-    Answer(200, "The posts, in order: with `fields`, summaries.", POSTS_OR_SUMMARIES, LIST_HEADERS),
+    ResponseSpec(200, "The posts, in order: with `fields`, summaries.", POSTS_OR_SUMMARIES, LIST_HEADERS),
     query=ListQuerySchema(),
     scopes=SCOPES,
 )
@@ -109,7 +109,7 @@ def idempotency_key(request: Request) -> IdempotencyKey | None:
 
 @views.operation(
     "GET /v1/posts/<id:post>",
-    Answer(200, "The post.", PostSchema(), ("ETag", "Content-Location"), POST_TYPES),
+    ResponseSpec(200, "The post.", PostSchema(), ("ETag", "Content-Location"), POST_TYPES),
     scopes=SCOPES,
 )
 def get_post(request: Request, post: posts.PostRef) -> Response:
@@ -191,7 +191,7 @@ def replace_post(request: Request, post: int) -> Response:
 
 @views.operation(
     "DELETE /v1/posts/<id:post>",
-    Answer(204, "The post is deleted."),
+    ResponseSpec(204, "The post is deleted."),
     request_headers=("If-Match",),
     query=parameters(permanent=query_flag("`true`: delete the post and its revisions for good at once.")),
     scopes=WRITE_SCOPES,

@@ -8,14 +8,13 @@ from typing import Any
 
 from blogapi import documents
 from blogapi.search import words
-from blogapi.storage.database import Database
+from blogapi.storage.database import Database, let_requests_run
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 
 INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
-BATCH_SECONDS = 0.02  # after this time, a transaction of a rebuild does not begin another post
-PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
+INDEXING_SECONDS = 0.02  # after this time, a transaction of a rebuild does not begin another post
 MAX_MERGED_PAGES = 16  # how many pages of SQLite's index a transaction merges, which takes 4 ms
 
 
@@ -31,7 +30,7 @@ def prepare(database: Database, content: str) -> None:
 def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Update a post's words in the index if they have changed. {} stands for a post that does not exist."""
     if not new:
-        remove(tx, post_id)
+        delete(tx, post_id)
     elif any(old.get(name) != new.get(name) for name in INDEXED_FIELDS):
         add(tx, post_id, new)
 
@@ -47,7 +46,7 @@ def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
         tx.defer_last((MAX_ID + 1,), MERGE)
 
 
-def remove(tx: Transaction, post_id: int) -> None:
+def delete(tx: Transaction, post_id: int) -> None:
     tx.defer_last((post_id,), DELETE, id=post_id)
 
 
@@ -74,7 +73,7 @@ def tidy(database: Database) -> None:
         database.row(MERGE_PENDING)
         return
     while database.write(_merge):
-        time.sleep(PAUSE_SECONDS)
+        let_requests_run()
 
 
 def _merge(tx: Transaction) -> bool:
@@ -103,13 +102,13 @@ def rebuild(database: Database) -> Iterator[int]:
         with suppress(Damaged):
             prepare(database, documents.load(document)["content"])
         yield from database.write(_index_some)
-        time.sleep(PAUSE_SECONDS)
+        let_requests_run()
 
 
 def _index_some(tx: Transaction) -> list[int]:
-    """Index the next posts, stopping before a large post or after BATCH_SECONDS. Return the ids of these posts."""
+    """Index the next posts, stopping before a large post or after INDEXING_SECONDS. Return the ids of these posts."""
     indexed: list[int] = []
-    below, until = rebuild_position(tx), time.monotonic() + BATCH_SECONDS
+    below, until = rebuild_position(tx), time.monotonic() + INDEXING_SECONDS
     while row := tx.row(SELECT_NEXT, below=below):
         post_id, document = row
         if indexed and (len(document or b"") > words.LARGE or time.monotonic() > until):

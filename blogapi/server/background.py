@@ -118,12 +118,12 @@ class Background:
         """Delete the expired data of the core and of each wing."""
         write = self.database.write
         for webhook in webhooks.listing(self.database):
-            if count := self.repeat(write, webhooks.drop, webhook.id):
+            if count := self.repeat(write, webhooks.fail_surplus, webhook.id):
                 log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, count)
             self.repeat(write, webhooks.prune, webhook.id)
-        write(idempotency.forget_old)
-        for clear in (images.prune, history.clear, proposals.clear):
-            self.repeat(write, clear)
+        write(idempotency.prune)
+        for prune in (images.prune, history.prune_purged, proposals.prune_purged):
+            self.repeat(write, prune)
         keep_days, is_steady = self.config.keep_days, self.is_steady()
         if is_steady or not keep_days:
             self.repeat(write, history.prune, keep_days)

@@ -15,8 +15,8 @@ from blogapi.storage.upgrades import VERSION
 
 BUSY_SECONDS = 2.0  # longest wait for another write, and longest duration of a slow read
 LOCK_POLL_SECONDS = 0.005  # interval at which to check whether another program's write has ended
-STEP_SECONDS = 0.025  # a batch starts no new item after this time; its last item and its commit may exceed it
-PAUSE_SECONDS = 0.01  # pause between batches; longer than LOCK_POLL_SECONDS, so that the server can get the lock
+BATCH_SECONDS = 0.025  # a batch starts no new item after this time; its last item and its commit may exceed it
+BATCH_PAUSE_SECONDS = 0.01  # longer than LOCK_POLL_SECONDS, so that the server can get the lock
 PATIENT_SECONDS = 60.0  # longest time that a batch waits for other writers
 
 P = ParamSpec("P")
@@ -25,7 +25,8 @@ Item = TypeVar("Item")
 Write = Callable[Concatenate[Transaction, P], T]  # must follow the rules in `Database.write`; may raise NeedsThread
 Read = Callable[Concatenate[Reader, P], T]
 
-give_way = partial(time.sleep, PAUSE_SECONDS)
+give_way = partial(time.sleep, BATCH_PAUSE_SECONDS)
+let_requests_run = partial(time.sleep, 0.001)  # gevent does not poll the sockets during sleep(0)
 
 
 class Database(Reader):
@@ -145,7 +146,7 @@ def write_each(
     database: Database,
     write: Callable[[Transaction, Item], T],
     items: Sequence[Item],
-    seconds: float = STEP_SECONDS,
+    seconds: float = BATCH_SECONDS,
     pause: Callable[[], None] = give_way,
 ) -> Iterator[T]:
     """Call `write` for each item, in transactions of about `seconds`; yield every result once it is on disk."""

@@ -268,11 +268,11 @@ class Transaction(Reader, ABC):
 
     may_be_slow = False
     keeps_history = True
-    active_webhooks: list[tuple] | None = None  # the rows of SELECT_WEBHOOKS, cached until the next `execute`
 
     def __init__(self, engine: Engine, clock: Clock):
         now = clock()
         super().__init__(engine, lambda: now)
+        self.cache: dict[Query, list[tuple]] = {}  # the rows of queries that many operations share
         self._last: dict[tuple[int, ...], tuple[Query, Mapping[str, Any]]] = {}
         self._last_size = self._last_count = 0
 

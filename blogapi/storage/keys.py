@@ -82,14 +82,14 @@ def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
     tx.execute(ApiKey.insert(name=name, digest=digest_of(key), last_four=key[-4:], created_at=tx.now, scope=scope))
 
 
-def replace(tx: Transaction, name: str, key: str) -> None:
+def regenerate(tx: Transaction, name: str, key: str) -> None:
     """Replace the key with this name, and keep its scope. Raises BadKeyName if no key has this name."""
     check_known(tx, name)
     new = {"digest": digest_of(key), "last_four": key[-4:], "created_at": tx.now, "last_used_on": None}
     tx.execute(ApiKey.update(new).where(ApiKey.name == name))
 
 
-def remove(tx: Transaction, name: str) -> None:
+def revoke(tx: Transaction, name: str) -> None:
     """Remove the key with this name, and its Idempotency-Keys. Raises BadKeyName if no key has this name.
 
     If the Idempotency-Keys were kept, a new key of the same name could receive responses to this key's requests.

@@ -22,6 +22,9 @@ class Author(NamedTuple):
     drafts_only: bool = False  # whether the author is a key that may only write drafts
 
 
+OWNER = Author("settings")
+
+
 class BaseModel(Model):
     class Meta:
         legacy_table_names = False

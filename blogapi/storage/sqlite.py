@@ -296,7 +296,6 @@ class SqliteTransaction(Transaction):
         self.connection = engine.connection  # stored here, because the engine may replace its connection after an error
 
     def execute(self, query: Query, **values: Any) -> int:
-        self.active_webhooks = None
         return self.engine.run(query, values).rowcount
 
     def insert(self, query: Query, **values: Any) -> int:

@@ -23,7 +23,7 @@ RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR,
 JITTER = 0.1  # at most this share, chosen at random, is added to a delay, so that retries do not all arrive at once
 PACE_SECONDS = 0.004  # pause before each attempt, so that requests keep most of the CPU
 BATCH = 10  # how many messages to a webhook are read together
-BATCH_SECONDS = 0.5  # after this time, the rest of a batch is read again, because the webhook may have changed
+SENDING_SECONDS = 0.5  # after this time, the rest of a batch is read again, because the webhook may have changed
 STOP_SECONDS = 2.0  # when the service stops, longest wait for attempts in progress
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
 GONE = 410  # a receiver that responds with this status turns its webhook off
@@ -84,7 +84,7 @@ class Sender:
             del self.attempts[: len(attempts)]
 
     def send(self, webhook_id: int, endpoint: Endpoint, messages: list[Message]) -> None:
-        """Send messages one after another until BATCH_SECONDS have passed or the sender stops."""
+        """Send messages one after another until SENDING_SECONDS have passed or the sender stops."""
         begun = time.monotonic()
         for message in messages:
             if self.stopping.is_set():
@@ -92,18 +92,18 @@ class Sender:
             with self.pace:
                 time.sleep(PACE_SECONDS)
             result = endpoint.send(message.id, message.payload, self.clock())
-            state, next_attempt_at = outcome(message.attempts, result, self.clock())
+            state, next_attempt_at = next_state(message.attempts, result, self.clock())
             if state == "failed":
                 log.warning("webhook %s: a delivery failed for good: %s", webhook_id, why_failed(message, result))
             attempt = message._asdict() | result._asdict() | {"webhook_id": webhook_id, "url": endpoint.url}
             self.attempts.append(attempt | {"state": state, "next_attempt_at": next_attempt_at})
             self.sent[webhook_id] += 1
-            if result.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
+            if result.status == GONE or time.monotonic() > begun + SENDING_SECONDS:
                 break
         self.wake.set()
 
 
-def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
+def next_state(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
     """Return a delivery's state after an attempt that followed `attempts` others, and when the next one is due."""
     if result.status is not None and 200 <= result.status < 300:
         return "delivered", None

@@ -105,6 +105,7 @@ def add(tx: Transaction, url: str, events: list[str], secret: str = "", **option
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
     """Change some fields of a webhook. Raises DoesNotExist."""
+    tx.cache.clear()  # Other operations in the transaction must see the change.
     if changes:
         tx.execute(Webhook.update(_as_columns(changes)).where(Webhook.id == webhook_id))
     return get(tx, webhook_id)
@@ -114,8 +115,9 @@ def _as_columns(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: json.dumps(value) if name in ("events", "headers") else value for name, value in fields.items()}
 
 
-def remove(tx: Transaction, webhook_id: int) -> None:
+def delete(tx: Transaction, webhook_id: int) -> None:
     """Delete a webhook and its deliveries. Raises DoesNotExist."""
+    tx.cache.clear()
     if not tx.execute(Webhook.delete().where(Webhook.id == webhook_id)):
         raise DoesNotExist("webhook")
     _remove_deliveries(tx, Delivery.webhook_id == webhook_id)
@@ -127,10 +129,11 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
     """Record events, in the order given, for the webhooks that subscribe to them. A post's content is not recorded."""
     for name in types:
-        if tx.active_webhooks is None:
-            tx.active_webhooks = list(tx.rows(SELECT_WEBHOOKS))
+        if SELECT_WEBHOOKS not in tx.cache:
+            tx.cache[SELECT_WEBHOOKS] = list(tx.rows(SELECT_WEBHOOKS))
         quoted = f'"{name}"'  # as it appears in the JSON array of a webhook's events
-        receivers = [(webhook, after) for webhook, events, after in tx.active_webhooks if events and quoted in events]
+        active = tx.cache[SELECT_WEBHOOKS]
+        receivers = [(webhook, after) for webhook, events, after in active if events and quoted in events]
         if receivers:
             _record(tx, name, data, receivers)
 
@@ -229,7 +232,7 @@ def prune(tx: Transaction, webhook_id: int) -> int:
     return _remove_deliveries(tx, (Delivery.webhook_id == webhook_id) & is_chosen)
 
 
-def drop(tx: Transaction, webhook_id: int) -> int:
+def fail_surplus(tx: Transaction, webhook_id: int) -> int:
     """Mark some of a webhook's pending deliveries as failed if they exceed the limit. Return how many were marked."""
     pending = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state == "pending")
     surplus = tx.rows(pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING).limit(MAX_PRUNED))

@@ -10,7 +10,7 @@ from marshmallow import ValidationError, fields
 from marshmallow.validate import Range
 
 from blogapi.api import schemas
-from blogapi.api.operations import Answer
+from blogapi.api.operations import ResponseSpec
 from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import json_response, no_content
 from blogapi.api.schemas import InputSchema, StrictSchema, Time, choice, distinct, doc, length, matching
@@ -84,7 +84,7 @@ class WebhookInputSchema(InputSchema):
 
 
 class WebhookChangeSchema(WebhookInputSchema):
-    """A change to a webhook (RFC 7396): omitted fields do not change."""
+    """A change to a webhook (RFC 7396): fields that are left out do not change."""
 
     example = {"active": False}
     active = schemas.Flag(**doc("Whether events are sent. A receiver that responds with 410 turns its webhook off."))
@@ -132,7 +132,7 @@ class DeliverySchema(StrictSchema):
     next_attempt_at = Time(**doc("When the next attempt is due, if it is pending."))
 
 
-@views.operation("GET /v1/webhooks", Answer(200, "The webhooks, oldest first.", WebhookSchema(many=True)))
+@views.operation("GET /v1/webhooks", ResponseSpec(200, "The webhooks, oldest first.", WebhookSchema(many=True)))
 def list_webhooks(request: Request) -> Response:
     """List webhooks, oldest first.
 
@@ -143,7 +143,7 @@ def list_webhooks(request: Request) -> Response:
 
 @views.operation(
     "POST /v1/webhooks",
-    Answer(201, "The new webhook, with its secret.", CreatedWebhookSchema(), headers=("Location",)),
+    ResponseSpec(201, "The new webhook, with its secret.", CreatedWebhookSchema(), headers=("Location",)),
     body=WebhookInputSchema(),
 )
 def create_webhook(request: Request) -> Response:
@@ -158,7 +158,7 @@ def create_webhook(request: Request) -> Response:
     return json_response(request, as_json(webhook) | {"secret": secret}, 201, [location])
 
 
-@views.operation("GET /v1/webhooks/<id:webhook_id>", Answer(200, "The webhook.", WebhookSchema()))
+@views.operation("GET /v1/webhooks/<id:webhook_id>", ResponseSpec(200, "The webhook.", WebhookSchema()))
 def get_webhook(request: Request, webhook_id: int) -> Response:
     """Get a webhook.
 
@@ -169,14 +169,14 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
 
 @views.operation(
     "PATCH /v1/webhooks/<id:webhook_id>",
-    Answer(200, "The updated webhook.", WebhookSchema()),
+    ResponseSpec(200, "The updated webhook.", WebhookSchema()),
     body=WebhookChangeSchema(partial=True),
     content_types=JSON_TYPES,
 )
 def change_webhook(request: Request, webhook_id: int) -> Response:
     """Change some fields of a webhook.
 
-    Fields that the body omits do not change. `active` turns the webhook on or off.
+    Fields that are left out do not change. `active` turns the webhook on or off.
     """
     changes = load_body(request, lambda: webhooks.get(request.database, webhook_id))
     if "url" in changes:
@@ -184,17 +184,19 @@ def change_webhook(request: Request, webhook_id: int) -> Response:
     return json_response(request, as_json(request.database.write(webhooks.change, webhook_id, changes)))
 
 
-@views.operation("DELETE /v1/webhooks/<id:webhook_id>", Answer(204, "The webhook is deleted."))
+@views.operation("DELETE /v1/webhooks/<id:webhook_id>", ResponseSpec(204, "The webhook is deleted."))
 def delete_webhook(request: Request, webhook_id: int) -> Response:
     """Delete a webhook and its deliveries.
 
     Pending deliveries are no longer sent.
     """
-    request.database.write_in_thread(webhooks.remove, webhook_id)
+    request.database.write_in_thread(webhooks.delete, webhook_id)
     return no_content(request)
 
 
-@views.operation("POST /v1/webhooks/<id:webhook_id>/ping", Answer(202, "The ping, to be sent soon.", DeliverySchema()))
+@views.operation(
+    "POST /v1/webhooks/<id:webhook_id>/ping", ResponseSpec(202, "The ping, to be sent soon.", DeliverySchema())
+)
 def ping_webhook(request: Request, webhook_id: int) -> Response:
     """Send a ping with a sample post to a webhook.
 
@@ -205,7 +207,7 @@ def ping_webhook(request: Request, webhook_id: int) -> Response:
 
 @views.operation(
     "GET /v1/webhooks/<id:webhook_id>/deliveries",
-    Answer(200, "The deliveries, newest first.", DeliverySchema(many=True)),
+    ResponseSpec(200, "The deliveries, newest first.", DeliverySchema(many=True)),
 )
 def list_deliveries(request: Request, webhook_id: int) -> Response:
     """List the newest 100 deliveries of a webhook, newest first.
@@ -218,7 +220,7 @@ def list_deliveries(request: Request, webhook_id: int) -> Response:
 
 @views.operation(
     "POST /v1/webhooks/<id:webhook_id>/deliveries/<delivery_id:delivery_id>/redeliver",
-    Answer(202, "The delivery, which will be attempted soon.", DeliverySchema()),
+    ResponseSpec(202, "The delivery, which will be attempted soon.", DeliverySchema()),
 )
 def redeliver(request: Request, webhook_id: int, delivery_id: str) -> Response:
     """Send an event to a webhook again.

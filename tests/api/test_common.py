@@ -153,7 +153,7 @@ def test_failed_requests_count_and_none_is_executed_over_the_limit(limited):
 def test_a_regenerated_key_has_what_is_left_of_its_limit(limited):
     key, new = add_key(limited.database, "a"), keys.new_key()
     assert quota(limited(key))[1] == 2
-    limited.database.write(keys.replace, "a", new)
+    limited.database.write(keys.regenerate, "a", new)
     assert quota(limited(new))[1] == 1
 
 

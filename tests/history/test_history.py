@@ -124,7 +124,7 @@ def test_a_damaged_post_in_the_trash_hides_no_other_and_can_be_deleted(database,
     assert [each.post_id for each in revisions.trash(database, 2, page.next).items] == [first]
     with pytest.raises(Damaged):
         database.write(revisions.restore_deleted, damaged, Author("first"))
-    database.write(revisions.delete_from_trash, damaged)
+    database.write(revisions.purge, damaged)
     with pytest.raises(DoesNotExist):
         revisions.get_in_trash(database, damaged)
 
@@ -193,12 +193,12 @@ def test_large_versions_of_a_post_deleted_for_good_are_deleted_some_at_a_time(
     change(other, content="two")
     delete(post_id, permanent=permanent)
     if not permanent:
-        database.write(revisions.delete_from_trash, post_id)
+        database.write(revisions.purge, post_id)
     assert (count(Revision), revisions.trash(database, 100).items) == (5, [])
     with pytest.raises(DoesNotExist):
         revisions.get_in_trash(database, post_id)
     clock.now += DAY - 1
-    assert [database.write(history.clear) for _ in range(5)] == [1, 1, 1, 1, 0]
+    assert [database.write(history.prune_purged) for _ in range(5)] == [1, 1, 1, 1, 0]
     assert (count(Revision), kept(other)) == (1, [(1, "first")])
 
 

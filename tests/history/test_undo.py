@@ -214,7 +214,7 @@ def test_posts_that_were_deleted_for_good_since_then_are_reported_by_their_ids(b
     blog.later()
     database.write(posts.delete, by_script, Author("bad"), permanent=True)
     blog.delete(from_trash)
-    database.write(revisions.delete_from_trash, from_trash)
+    database.write(revisions.purge, from_trash)
     gone = ("left", "it was deleted for good")
     assert blog.undo(dry_run=True) == blog.undo(key="bad") == {by_script: gone, from_trash: gone}
     forget_everything(database, clock)

@@ -33,10 +33,10 @@ def test_a_regenerated_key_creates_nothing_twice_but_a_new_one_with_the_name_of_
 ):
     once()
     regenerated, new = keys.new_key(), keys.new_key()
-    database.write(keys.replace, "tests", regenerated)
+    database.write(keys.regenerate, "tests", regenerated)
     client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {regenerated}"
     assert (once().json["id"], listed(client)) == ("1", ["1"])
-    database.write(keys.remove, "tests")
+    database.write(keys.revoke, "tests")
     database.write(keys.add, "tests", new)
     client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {new}"
     assert once().json["id"] == "2"

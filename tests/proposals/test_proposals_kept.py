@@ -66,12 +66,12 @@ def test_proposals_go_after_90_days_and_with_a_post_that_is_gone_for_good(client
     client.delete("/v1/posts/3")
     client.delete("/v1/posts/4")
     client.delete("/v1/trash/4")
-    tables = AppliedProposal, Proposal
-    assert [*map(count, tables), database.write(proposals.clear), database.write(proposals.prune, 30)] == [1, 2, 0, 0]
+    tables, write = (AppliedProposal, Proposal), database.write
+    assert [*map(count, tables), write(proposals.prune_purged), write(proposals.prune, 30)] == [1, 2, 0, 0]
     clock.now += 31 * 86_400
-    assert [database.write(proposals.clear), database.write(proposals.prune, 30), *map(count, tables)] == [0, 1, 0, 2]
+    assert [write(proposals.prune_purged), write(proposals.prune, 30), *map(count, tables)] == [0, 1, 0, 2]
     clock.now += 59 * 86_400
-    assert [database.write(proposals.prune, 30), titles(client)] == [2, []]
+    assert [write(proposals.prune, 30), titles(client)] == [2, []]
 
 
 def test_without_a_history_the_proposals_go_with_the_post(own_app, count):

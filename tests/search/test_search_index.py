@@ -255,7 +255,7 @@ def outdated(database, add):
     """Make the index lack three posts, the oldest of which is large, as after an upgrade; return what indexes them."""
     for content in ("fog " * index.words.LARGE, "fog", "fog and lake"):
         add(title="A", content=content)
-    database.write(lambda tx: [index.remove(tx, number) for number in (1, 2, 3)])
+    database.write(lambda tx: [index.delete(tx, number) for number in (1, 2, 3)])
     database.write(lambda tx: tx.execute(SQL(REBUILD)))
     return index.rebuild(database)
 

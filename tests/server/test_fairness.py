@@ -46,7 +46,7 @@ def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_requests(handler, 
     for target in ("/v1/posts", "/healthz", "/v1/nothing", "/docs"):
         send(handler, request.format(target))
         assert handler.shared.client(request.encode(), "") == Client(key, is_known=True)
-    handler.service.database.write(keys.remove, "a")
+    handler.service.database.write(keys.revoke, "a")
     send(handler, request.format("/v1/posts"))
     assert handler.shared.client(request.encode(), "192.0.2.1") == Client("192.0.2.1")
 

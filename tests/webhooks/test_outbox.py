@@ -122,7 +122,7 @@ def test_a_dropped_delivery_is_shown_and_can_be_redelivered(webhook, send, recei
     add_pending(database, 1)
     database.write(lambda tx: tx.execute(SQL("ANALYZE")))  # Plans must not depend on these statistics.
     add_pending(database, 10_001, first=2)
-    assert database.write(webhooks.drop, 1) == 1
+    assert database.write(webhooks.fail_surplus, 1) == 1
     database.write(lambda tx: tx.execute(Delivery.delete().where(Delivery.event_id > 1)))
     assert delivery() == {"state": "failed", "attempts": 0, "last_error": DROPPED}
     assert client.post("/v1/webhooks/1/deliveries/msg_1/redeliver").status_code == 202

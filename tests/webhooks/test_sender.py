@@ -211,7 +211,7 @@ def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, attempt, back
 def test_a_changed_webhook_applies_to_messages_still_waiting_for_a_slow_receiver(
     webhook, post, turn, send, receiver, monkeypatch, database
 ):
-    monkeypatch.setattr(sender_module, "BATCH_SECONDS", 0)  # Every receiver is slow.
+    monkeypatch.setattr(sender_module, "SENDING_SECONDS", 0)  # Every receiver is slow.
     webhook(events=["post.created"])
     post(), post()
     turn()
@@ -251,7 +251,7 @@ def test_every_fifth_message_is_a_retry_if_one_is_due(webhook, post, send, recei
 def test_retries_have_their_share_even_if_the_receiver_is_so_slow_that_each_is_sent_alone(
     webhook, post, turn, receiver, clock, monkeypatch
 ):
-    monkeypatch.setattr(sender_module, "BATCH_SECONDS", 0)
+    monkeypatch.setattr(sender_module, "SENDING_SECONDS", 0)
     webhook(events=["post.created"])
     receiver.status = 500
     for _ in range(21):

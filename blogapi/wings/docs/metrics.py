@@ -1,6 +1,5 @@
 """The service's metrics for Prometheus."""
 
-import time
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
@@ -19,11 +18,11 @@ from prometheus_client.registry import Collector
 
 from blogapi.api.service import BUCKETS, Service
 from blogapi.search.index import indexed_percent
+from blogapi.storage.database import let_requests_run
 from blogapi.storage.models import Backup
 from blogapi.webhooks import storage as webhooks
 from blogapi.wings.images.storage import total_bytes
 
-PAUSE_SECONDS = 0.001  # not 0, because gevent does not poll the sockets during sleep(0)
 SIZES = {
     "database_size": "Size of the database on disk, in bytes.",
     "wal": "Size of the -wal file, in bytes.",
@@ -78,7 +77,7 @@ class Metrics(Collector):
         states: Counter[str] = Counter(dict.fromkeys(("pending", "delivered", "failed"), 0))
         for webhook in webhooks.listing(self._database):
             states.update(webhooks.count_by_state(self._database, webhook.id))
-            time.sleep(PAUSE_SECONDS)  # Let other requests run: up to 50 webhooks take up to 5 ms each.
+            let_requests_run()  # Up to 50 webhooks take up to 5 ms each.
         gauge = GaugeMetricFamily("blogapi_deliveries", "Deliveries in each state.", labels=["state"])
         for state, number in states.items():
             gauge.add_metric([state], number)

@@ -148,20 +148,20 @@ def describe_parameters(rule: Rule, operation: Operation, known: dict[str, Any])
 
 def has_validator(operation: Operation) -> bool:
     """Return whether an operation may return 304 Not Modified."""
-    return operation.method == "GET" and "ETag" in operation.answer.headers
+    return operation.method == "GET" and "ETag" in operation.response.headers
 
 
 def describe_responses(rule: Rule, operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
     errors = ("400", "401", *(["404"] if rule.arguments else []), "429", "default")
     responses: dict[str, Any] = dict.fromkeys(errors, "Error")  # all share one response, to keep the description short
-    for answer in filter(None, (operation.answer, operation.creates)):
-        responses[str(answer.status)] = describe_response(answer.description, answer.headers)
-        if answer.schema:
-            responses[str(answer.status)]["content"] = media_types(answer.content_types, answer.schema)
+    for response in filter(None, (operation.response, operation.creates)):
+        responses[str(response.status)] = describe_response(response.description, response.headers)
+        if response.schema:
+            responses[str(response.status)]["content"] = media_types(response.content_types, response.schema)
     if has_validator(operation):
         unchanged = "Not modified: the ETag is still the same."
-        responses["304"] = describe_response(unchanged, operation.answer.headers)
+        responses["304"] = describe_response(unchanged, operation.response.headers)
     return dict(sorted(responses.items()))
 
 

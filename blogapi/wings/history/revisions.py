@@ -137,8 +137,8 @@ def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
     return documents.in_order(post | changes) if has_passed else post
 
 
-def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) -> None:
+def purge(tx: Transaction, post_id: int, check: Check = no_check) -> None:
     """Delete a post in the trash permanently, with its revisions. Raises DoesNotExist."""
     with suppress(Damaged):  # A damaged post can still be deleted.
         check(get_in_trash(tx, post_id))
-    effects.forget(tx, post_id)
+    effects.purge(tx, post_id)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from peewee import fn
 
 from blogapi import documents
-from blogapi.posts import due, proposals, slugs
+from blogapi.posts import due, proposal_rows, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database, write_each
@@ -23,8 +23,8 @@ from blogapi.text import fold
 from blogapi.wings.history import revisions
 
 BY = Author("undo")
-STEP_SECONDS = 0.010  # approximate length of a transaction
-PAUSE_SECONDS = 0.025  # pause between transactions, so that other clients can write
+UNDO_SECONDS = 0.010  # approximate length of a transaction
+UNDO_PAUSE_SECONDS = 0.025  # pause between transactions, so that other clients can write
 
 
 class Undone(NamedTuple):
@@ -89,7 +89,7 @@ def _undo_posts(database: Database, since: str, key: str | None, ids: list[int],
     undo_post = partial(_undo_post, since, key)
     results: Iterable[Undone | None] = map(partial(undo_post, database), ids)
     if not dry_run:
-        results = write_each(database, undo_post, ids, STEP_SECONDS, partial(_pause, database))
+        results = write_each(database, undo_post, ids, UNDO_SECONDS, partial(_pause, database))
     return filter(None, results)
 
 
@@ -104,13 +104,13 @@ def _withdraw(
             with suppress(DoesNotExist, Damaged):
                 titles.setdefault(post_id, documents.load(posts.get(database, post_id))["title"])
             if not dry_run:
-                database.write(proposals.withdraw, proposal_id)
+                database.write(proposal_rows.delete, proposal_id)
             yield Undone(post_id, titles.get(post_id, ""), "withdrawn", f"a proposal of {author}")
 
 
 def _pause(database: Database) -> None:
     database.engine.shrink()  # otherwise, the server's next write would shrink the file while its client waits
-    time.sleep(PAUSE_SECONDS)
+    time.sleep(UNDO_PAUSE_SECONDS)
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
@@ -195,7 +195,7 @@ def _restore(tx: Transaction | None, post_id: int, present: Fields, target: Fiel
             return "left", reason
         if present:
             post = posts.get_to_change(tx, post_id)
-            posts.replace(tx, post, documents.load(post.document), target, BY)
+            posts.write_version(tx, post, documents.load(post.document), target, BY)
         else:
             revisions.recreate(tx, target, BY)
     return action, reason

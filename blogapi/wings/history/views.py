@@ -9,7 +9,7 @@ from marshmallow import fields
 from werkzeug import exceptions
 
 from blogapi.api.errors import error_response
-from blogapi.api.operations import Answer
+from blogapi.api.operations import ResponseSpec
 from blogapi.api.request import Request, current_request
 from blogapi.api.responses import POSTS_PATH, document_response, list_response, no_content
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, parse_id, parsed_by
@@ -68,7 +68,7 @@ class RevisionSchema(KeptPostSchema):
 
 @views.operation(
     "GET /v1/posts/<id:post>/revisions",
-    Answer(200, "The revisions, newest first.", RevisionSchema(many=True), LIST_HEADERS),
+    ResponseSpec(200, "The revisions, newest first.", RevisionSchema(many=True), LIST_HEADERS),
     query=parameters(limit=page_size("entries"), before=REVISION),
     scopes=READ_SCOPES,
 )
@@ -85,7 +85,7 @@ def list_revisions(request: Request, post: posts.PostRef) -> Response:
 
 @views.operation(
     "GET /v1/posts/<id:post>/revisions/<id:revision>",
-    Answer(200, "The post as it was.", PostSchema(), ("ETag",), POST_TYPES),
+    ResponseSpec(200, "The post as it was.", PostSchema(), ("ETag",), POST_TYPES),
     scopes=READ_SCOPES,
 )
 def get_revision(request: Request, post: posts.PostRef, revision: int) -> Response:
@@ -110,7 +110,7 @@ def restore_revision(request: Request, post: posts.PostRef, revision: int) -> Re
 
 @views.operation(
     "GET /v1/trash",
-    Answer(200, "The deleted posts.", TrashedPostSchema(many=True), LIST_HEADERS),
+    ResponseSpec(200, "The deleted posts.", TrashedPostSchema(many=True), LIST_HEADERS),
     query=parameters(limit=page_size("entries"), before=DELETED, deleted_after=DELETED_AFTER),
     scopes=READ_SCOPES,
 )
@@ -125,7 +125,9 @@ def list_trash(request: Request) -> Response:
 
 
 @views.operation(
-    "GET /v1/trash/<id:post>", Answer(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES), scopes=READ_SCOPES
+    "GET /v1/trash/<id:post>",
+    ResponseSpec(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES),
+    scopes=READ_SCOPES,
 )
 def get_trashed_post(request: Request, post: int) -> Response:
     """Get a post in the trash, as JSON or as a Markdown file."""
@@ -143,10 +145,10 @@ def restore_trashed_post(request: Request, post: int) -> Response:
     return document_response(request, restored.document)
 
 
-@views.operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), request_headers=("If-Match",))
+@views.operation("DELETE /v1/trash/<id:post>", ResponseSpec(204, "The post is gone."), request_headers=("If-Match",))
 def delete_trashed_post(request: Request, post: int) -> Response:
     """Delete a post in the trash permanently, with its revisions."""
-    request.database.write_freeing(revisions.delete_from_trash, post, request.check_preconditions)
+    request.database.write_freeing(revisions.purge, post, request.check_preconditions)
     return no_content(request)
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -15,6 +14,7 @@ from peewee import Tuple, fn
 from blogapi.clock import earlier
 from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
+from blogapi.storage.database import let_requests_run
 from blogapi.storage.engine import AsBytes, Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, Rejected, Unavailable
 from blogapi.storage.models import DraftCopy, Post, Proposal, Revision, model
@@ -23,7 +23,6 @@ from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 PART_BYTES = 256 * 1024  # bytes written per transaction
 PIECE_BYTES = 64 * 1024  # bytes per read
 MAX_DELETED_PARTS = 16  # parts deleted per transaction
-PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
 UPLOAD_TIME = timedelta(days=1)  # the parts of an unfinished upload are deleted after this time
 PAGE_SIZE = 1000  # images per query
 MAX_USES = 3  # list at most this many uses of an image
@@ -167,7 +166,7 @@ def store(
     try:
         for number, part in enumerate(kept.parts(PART_BYTES)):
             write(add_part, image.upload, number, part)
-            time.sleep(PAUSE_SECONDS)
+            let_requests_run()
         stored = write(add, image, check)
         return stored, stored.upload == image.upload
     finally:
@@ -305,7 +304,7 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
     """Delete the parts of an upload in batches. If a batch fails, `prune` deletes the rest later."""
     with suppress(Unavailable):
         while write(delete_parts, upload):
-            time.sleep(PAUSE_SECONDS)
+            let_requests_run()
 
 
 def prune(tx: Transaction) -> int:

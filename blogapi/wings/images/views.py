@@ -14,7 +14,7 @@ from werkzeug.routing import BaseConverter
 
 from blogapi.api import schemas
 from blogapi.api.access import for_strangers
-from blogapi.api.operations import Answer
+from blogapi.api.operations import ResponseSpec
 from blogapi.api.request import Request, current_request
 from blogapi.api.responses import document_response, list_response, no_content, respond
 from blogapi.api.schemas import StrictSchema, Time, doc, matching, page_size, parameters, parsed_by
@@ -99,8 +99,8 @@ def warn(url: str) -> None:
 
 @views.operation(
     "POST /v1/images",
-    Answer(200, "The existing image.", ImageSchema(), ("ETag",)),
-    creates=Answer(201, "The new image.", ImageSchema(), ("Location", "ETag")),
+    ResponseSpec(200, "The existing image.", ImageSchema(), ("ETag",)),
+    creates=ResponseSpec(201, "The new image.", ImageSchema(), ("Location", "ETag")),
     query=parameters(name=schemas.Text(schemas.length(1, 255), **FILE_NAME_DOC)),
     body=UploadSchema(),
     content_types=(uploads.FORM,),
@@ -126,7 +126,7 @@ def create_image(request: Request) -> Response:
 
 @views.operation(
     "GET /v1/images",
-    Answer(200, "The images, newest first.", ImageSchema(many=True), ("Link", "ETag")),
+    ResponseSpec(200, "The images, newest first.", ImageSchema(many=True), ("Link", "ETag")),
     query=parameters(
         limit=page_size("images"),
         before=parsed_by(
@@ -148,14 +148,16 @@ def list_images(request: Request) -> Response:
 
 
 @views.operation(
-    "GET /v1/images/<image:image_id>", Answer(200, "The image.", ImageSchema(), ("ETag",)), scopes=READ_SCOPES
+    "GET /v1/images/<image:image_id>", ResponseSpec(200, "The image.", ImageSchema(), ("ETag",)), scopes=READ_SCOPES
 )
 def get_image(request: Request, image_id: str) -> Response:
     """Get the metadata of an image. The image itself is at its `url`."""
     return document_response(request, document_of(request, images.get(request.database, image_id)))
 
 
-@views.operation("DELETE /v1/images/<image:image_id>", Answer(204, "The image is gone."), request_headers=("If-Match",))
+@views.operation(
+    "DELETE /v1/images/<image:image_id>", ResponseSpec(204, "The image is gone."), request_headers=("If-Match",)
+)
 def delete_image(request: Request, image_id: str) -> Response:
     """Delete an unused image.
 

@@ -76,7 +76,7 @@ def create_key() -> Response:
 @views.post("/keys/regenerate")
 def regenerate_key() -> Response:
     name, key = g.form.get("name", ""), keys.new_key()
-    request.database.write(keys.replace, name, key)
+    request.database.write(keys.regenerate, name, key)
     return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
 
 
@@ -163,9 +163,9 @@ def add_action(rule: str, text: str, operation: Callable, *fields: str, in_threa
     views.add_url_rule(rule, rule, view, methods=["POST"])
 
 
-add_action("/keys/revoke", "was revoked.", keys.remove, "name")
+add_action("/keys/revoke", "was revoked.", keys.revoke, "name")
 add_action(f"{WEBHOOK}/ping", "A ping is on its way.", webhooks.ping)
 add_action(f"{WEBHOOK}/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
 add_action(f"{WEBHOOK}/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
-add_action(f"{WEBHOOK}/delete", "The webhook was deleted.", webhooks.remove, in_thread=True)
+add_action(f"{WEBHOOK}/delete", "The webhook was deleted.", webhooks.delete, in_thread=True)
 add_action(f"{WEBHOOK}/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)

@@ -22,7 +22,7 @@ from blogapi.documents import STATUSES, etag_of
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts.history import MAX_REVISIONS
-from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema
+from blogapi.posts.schemas import MAX_QUERY, ListQuerySchema, PostChangeSchema
 from blogapi.posts.views import list_page
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist
@@ -38,7 +38,6 @@ from blogapi.wings.proposals.views import BEFORE
 POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
 PROPOSALS_PER_PAGE = 4  # few, because comparing and showing a proposal can take 10 MB
 MAX_COUNTED = 100_000  # maximum number of posts counted for each status; counting this many takes 5 ms
-MAX_QUERY = 200  # maximum length of a search (in characters)
 COMPARING_SECONDS = 0.5  # time limit on comparing the versions on a page of the history
 MAX_SPLIT = 200_000  # do not count the changed words in longer texts, because other requests wait during the count
 SEARCHED_VERSIONS = 5  # how many recent versions to search for the one that a page was opened with
@@ -212,7 +211,7 @@ def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str
     fields = as_typed(now | proposals.cleared(proposal.changes)) | {"base": base_of(as_typed(now))}
     copy = copies.Copy(secrets.token_urlsafe(16), 1, str(post_id), post_id, etag=etag_of(document), browser=browser)
     copies.put(tx, copies.Sent(copy, fields))
-    proposals.remove(tx, post_id, proposal_id, author)
+    proposals.delete(tx, post_id, proposal_id, author)
     return copy.id
 
 
@@ -339,5 +338,5 @@ def restore_post(post_id: int) -> Response:
 def forget_post(post_id: int) -> Response:
     """Delete a post in the trash for good."""
     title = title_by(revisions.get_in_trash, post_id)
-    request.database.write_freeing(revisions.delete_from_trash, post_id)
+    request.database.write_freeing(revisions.purge, post_id)
     return done("/trash", "was deleted for good.", title)

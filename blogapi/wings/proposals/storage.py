@@ -11,10 +11,9 @@ from peewee import Case, Expression, Tuple, fn
 from blogapi import documents
 from blogapi.clock import LATEST, earlier
 from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, page_of
-from blogapi.posts import slugs
+from blogapi.posts import proposal_rows, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
-from blogapi.posts.proposals import withdraw
 from blogapi.posts.storage import Check, Fields, PostRef, StoredPost, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist, NotPermitted, Rejected
@@ -197,21 +196,21 @@ def apply(
     if not force and (both := proposal.conflicts(documents.load(post.document))):
         raise ChangedSince(both)
     changed = posts.change(tx, post.id, cleared(proposal.changes), author)
-    withdraw(tx, proposal_id)
+    proposal_rows.delete(tx, proposal_id)
     if changed.outcome == "updated":
         row = {"post_id": post.id, "version": post.version, "author": proposal.author, "applied_at": tx.now}
         tx.execute(AppliedProposal.insert(row))
     return changed
 
 
-def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author, check: Check = no_check) -> None:
+def delete(tx: Transaction, ref: PostRef, proposal_id: int, author: Author, check: Check = no_check) -> None:
     """Delete a proposal. Raises DoesNotExist, or NotPermitted if a drafts-only key deletes another key's proposal."""
     query = _of_present.select(Proposal.author, _document).where(_is(posts.id_of(tx, ref), proposal_id))
     proposer, document = tx.get("proposal", query)
     if author.drafts_only and proposer != author.name:
         raise NotPermitted("another key made this proposal")
     check(document)
-    withdraw(tx, proposal_id)
+    proposal_rows.delete(tx, proposal_id)
 
 
 def refuse(tx: Transaction, post_id: int, proposal_id: int) -> None:
@@ -229,7 +228,7 @@ def restore(tx: Transaction, post_id: int, proposal_id: int) -> None:
     tx.execute(Proposal.update(refused_at=None).where(is_refused))
 
 
-def clear(tx: Transaction) -> int:
+def prune_purged(tx: Transaction) -> int:
     """Delete the proposals for purged posts, and return the number deleted."""
     in_trash = Revision.select(Revision.post_id).where(Revision.state == "deleted")
     is_gone = Proposal.post_id.not_in(Post.select(Post.id)) & Proposal.post_id.not_in(in_trash)

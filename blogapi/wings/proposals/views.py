@@ -7,7 +7,7 @@ from marshmallow import fields
 from werkzeug import exceptions
 
 from blogapi.api.errors import error_response
-from blogapi.api.operations import Answer
+from blogapi.api.operations import ResponseSpec
 from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import POSTS_PATH, document_response, list_response, no_content
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, query_flag
@@ -44,14 +44,14 @@ class ProposalSchema(StrictSchema):
     changes = fields.Dict(required=True, **doc('The new values of the fields; `""`, `[]` or `{}` clears a field.'))
 
 
-ONE = Answer(200, "The proposal.", ProposalSchema(), ("ETag",))
-LIST = Answer(200, "The proposals.", ProposalSchema(many=True), LIST_HEADERS)
+ONE = ResponseSpec(200, "The proposal.", ProposalSchema(), ("ETag",))
+LIST = ResponseSpec(200, "The proposals.", ProposalSchema(many=True), LIST_HEADERS)
 
 
 @views.operation(
     "POST /v1/posts/<id:post>/proposals",
     ONE,
-    creates=Answer(201, "The new proposal.", ProposalSchema(), ("Location", "ETag")),
+    creates=ResponseSpec(201, "The new proposal.", ProposalSchema(), ("Location", "ETag")),
     body=PostChangeSchema(partial=True),
     content_types=JSON_TYPES,
     request_headers=("If-Match",),
@@ -91,7 +91,7 @@ def get_proposal(request: Request, post: posts.PostRef, proposal: int) -> Respon
 
 @views.operation(
     "DELETE /v1/posts/<id:post>/proposals/<id:proposal>",
-    Answer(204, "The proposal was deleted."),
+    ResponseSpec(204, "The proposal was deleted."),
     request_headers=("If-Match",),
     scopes=WRITE_SCOPES,
 )
@@ -101,7 +101,7 @@ def delete_proposal(request: Request, post: posts.PostRef, proposal: int) -> Res
     A drafts-only key may delete only its own proposals.
     """
     check = partial(request.check_preconditions, what="proposal")
-    request.database.write(proposals.remove, post, proposal, request.author, check)
+    request.database.write(proposals.delete, post, proposal, request.author, check)
     return no_content(request)
 
 

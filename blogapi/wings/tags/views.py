@@ -7,7 +7,7 @@ from werkzeug.exceptions import NotFound
 
 from blogapi.api.access import scoped_query
 from blogapi.api.errors import error_response
-from blogapi.api.operations import Answer
+from blogapi.api.operations import ResponseSpec
 from blogapi.api.request import Request, load_body
 from blogapi.api.responses import json_response, list_response, no_content
 from blogapi.api.schemas import Flag, InputSchema, Line, StrictSchema, choice, doc, page_size, parameters, parsed_by
@@ -42,7 +42,7 @@ class TagChangeSchema(InputSchema):
 
 @views.operation(
     "GET /v1/tags",
-    Answer(200, "The tags, by name.", TagSchema(many=True), LIST_HEADERS),
+    ResponseSpec(200, "The tags, by name.", TagSchema(many=True), LIST_HEADERS),
     query=parameters(
         limit=page_size("tags", 1000),
         status=COUNTED,
@@ -62,7 +62,10 @@ def list_tags(request: Request) -> Response:
 
 
 @views.operation(
-    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=parameters(status=COUNTED), scopes=SCOPES
+    "GET /v1/tags/<tag:tag>",
+    ResponseSpec(200, "The tag.", TagSchema()),
+    query=parameters(status=COUNTED),
+    scopes=SCOPES,
 )
 def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that have it."""
@@ -72,7 +75,7 @@ def get_tag(request: Request, tag: str) -> Response:
     return json_response(request, request.database.read_in_thread(request.client, tags.get, tag, **query)._asdict())
 
 
-@views.operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The updated tag.", TagSchema()), body=TagChangeSchema())
+@views.operation("PATCH /v1/tags/<tag:tag>", ResponseSpec(200, "The updated tag.", TagSchema()), body=TagChangeSchema())
 def change_tag(request: Request, tag: str) -> Response:
     """Rename a tag in every post, or merge it with another tag.
 
@@ -83,7 +86,7 @@ def change_tag(request: Request, tag: str) -> Response:
     return json_response(request, renamed._asdict())
 
 
-@views.operation("DELETE /v1/tags/<tag:tag>", Answer(204, "The tag was removed from every post."))
+@views.operation("DELETE /v1/tags/<tag:tag>", ResponseSpec(204, "The tag was removed from every post."))
 def delete_tag(request: Request, tag: str) -> Response:
     """Remove a tag from every post.
 

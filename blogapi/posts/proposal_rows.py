@@ -11,11 +11,11 @@ from blogapi.storage.models import Proposal
 PROPOSALS_PER_READ = 50  # number of proposals whose tags are read in one round trip
 
 
-def withdraw(tx: Transaction, proposal_id: int) -> None:
+def delete(tx: Transaction, proposal_id: int) -> None:
     tx.execute(Proposal.delete().where(Proposal.id == proposal_id))
 
 
-def forget(tx: Transaction, post_id: int) -> None:
+def purge(tx: Transaction, post_id: int) -> None:
     """Delete the proposals for a permanently deleted post."""
     tx.execute(Proposal.delete().where(Proposal.post_id == post_id))
 
