@@ -4,7 +4,6 @@ import json
 import os
 from random import Random
 
-import pytest
 from PIL.Image import frombytes
 
 from blogapi.wings.images import storage as images
@@ -26,24 +25,22 @@ def imported(run, storage, write, content, files, *options, name="a.md"):
     return stored(storage)["a"]["content"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "expected"),
-    [
-        ("![A loaf](loaf.jpg)", "![A loaf]({})"),
-        ("![](./loaf.jpg)", "![]({})"),
-        ('![A](loaf.jpg "Fresh")', '![A]({} "Fresh")'),
-        ("![A](pics/my%20loaf.jpg)", "![A]({})"),
-        ("![A](<pics/my loaf.jpg>)", "![A](<{}>)"),
-        ("![A](pics/loaf%20(1).jpg) and (more)", "![A]({}) and (more)"),
-        ("![A](loaf.jpg?w=300#top)", "![A]({})"),
-        ("[![A](loaf.jpg)](https://a.example)", "[![A]({})](https://a.example)"),
-        ("![A][loaf]\n\n[loaf]: loaf.jpg 'Fresh'", "![A][loaf]\n\n[loaf]: {} 'Fresh'"),
-        ('<img alt="A" src="pics/my loaf.jpg">', '<img alt="A" src="{}">'),
-        ("<IMG SRC=loaf.jpg width=3>", "<IMG SRC={} width=3>"),
-        ("![[loaf.jpg]]", "![loaf]({})"),
-        ("![[Loaf.JPG|300]]", "![Loaf]({})"),
-        ("![[loaf.jpg|300x200]] ![[pics/my loaf.jpg|A loaf]]", "![loaf]({}) ![A loaf]({})"),
-    ],
+    ("![A loaf](loaf.jpg)", "![A loaf]({})"),
+    ("![](./loaf.jpg)", "![]({})"),
+    ('![A](loaf.jpg "Fresh")', '![A]({} "Fresh")'),
+    ("![A](pics/my%20loaf.jpg)", "![A]({})"),
+    ("![A](<pics/my loaf.jpg>)", "![A](<{}>)"),
+    ("![A](pics/loaf%20(1).jpg) and (more)", "![A]({}) and (more)"),
+    ("![A](loaf.jpg?w=300#top)", "![A]({})"),
+    ("[![A](loaf.jpg)](https://a.example)", "[![A]({})](https://a.example)"),
+    ("![A][loaf]\n\n[loaf]: loaf.jpg 'Fresh'", "![A][loaf]\n\n[loaf]: {} 'Fresh'"),
+    ('<img alt="A" src="pics/my loaf.jpg">', '<img alt="A" src="{}">'),
+    ("<IMG SRC=loaf.jpg width=3>", "<IMG SRC={} width=3>"),
+    ("![[loaf.jpg]]", "![loaf]({})"),
+    ("![[Loaf.JPG|300]]", "![Loaf]({})"),
+    ("![[loaf.jpg|300x200]] ![[pics/my loaf.jpg|A loaf]]", "![loaf]({}) ![A loaf]({})"),
 )
 def test_an_image_next_to_the_file_is_stored_and_the_link_points_to_it(run, storage, write, content, expected):
     files = {"loaf.jpg": LOAF, "pics/my loaf.jpg": LOAF, "pics/loaf (1).jpg": LOAF}
@@ -101,16 +98,14 @@ def test_an_image_may_be_in_another_given_folder(run, storage, write):
     assert stored(storage)["a"]["content"] == f"![A]({address(LOAF)})"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("folder", "written"),
-    [
-        ("static", "/img/loaf.jpg"),
-        ("static", "https://old.example/img/loaf.jpg?x=1"),
-        ("static", "//old.example/img/loaf.jpg"),
-        ("wp-content", "https://old.example/wp-content/uploads/2020/loaf.jpg"),
-        ("site/content/images", "/content/images/2020/loaf.jpg"),
-        (".", "/assets/loaf.jpg"),
-    ],
+    ("static", "/img/loaf.jpg"),
+    ("static", "https://old.example/img/loaf.jpg?x=1"),
+    ("static", "//old.example/img/loaf.jpg"),
+    ("wp-content", "https://old.example/wp-content/uploads/2020/loaf.jpg"),
+    ("site/content/images", "/content/images/2020/loaf.jpg"),
+    (".", "/assets/loaf.jpg"),
 )
 def test_addresses_from_the_root_are_found_in_the_static_folder(run, storage, write, tmp_path, folder, written):
     folders = "static/img", "wp-content/uploads/2020", "site/content/images/2020", "assets"

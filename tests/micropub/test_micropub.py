@@ -152,6 +152,7 @@ def test_a_refused_post_stores_no_photo(client, count):
     ("body", "expected"),
     ("post-status=publish", {"status": "published"}),  # test_status_in_every_way.py has all other words.
     ("post-status=publish&published=2027-01-01T00:00%2B02:00", {"status": "scheduled", "published_at": NEW_YEAR}),
+    ("summary=Käse&name=K%C3%A4se", {"excerpt": "Käse", "title": "Käse"}),
     ("category[0]=a&category[1]=b", {"tags": ["a", "b"]}),
     ("category%5B1%5D=b&category[]=c&category=", {"tags": ["b", "c"]}),
     ("in-reply-to=&like-of[]=&content[html]=&summary=&mp-slug=&post-status=&visibility=", {"status": "published"}),

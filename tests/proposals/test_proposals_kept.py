@@ -28,17 +28,14 @@ def proposed(client, agent, post, clock):
     propose(agent, title="C")
 
 
-def test_undo_of_a_key_takes_back_what_was_applied_of_it(client, database, proposed):
+def test_undo_takes_back_what_was_applied_of_a_key_or_with_it_or_of_all_keys(client, database, proposed):
+    assert undone(database, "tests", True) == [CHANGED_BACK]
+    assert undone(database, None, True) == [CHANGED_BACK, WITHDRAWN]
     for dry_run in (True, False):
         assert undone(database, "drafts-only", dry_run) == [CHANGED_BACK, WITHDRAWN]
     assert client.get(POST).json["title"] == "A"
     assert titles(client) == []
     assert undone(database, "drafts-only") == []
-
-
-def test_undo_of_the_key_that_applied_and_of_all_keys_does_so_too(client, database, proposed):
-    assert undone(database, "tests", True) == [CHANGED_BACK]
-    assert undone(database, None) == [CHANGED_BACK, WITHDRAWN]
 
 
 def test_undo_leaves_a_post_that_another_key_changed_since(client, database, proposed):

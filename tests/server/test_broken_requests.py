@@ -103,13 +103,10 @@ def test_pipelined_requests_are_answered_in_order(server):
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-def test_an_absolute_target_is_its_path(server, version):
+def test_an_absolute_target_is_its_path_and_http_1_0_needs_no_host(server, version):
     head = server.head(f"GET http://elsewhere.example/v1/posts HTTP/{version}", "Connection: close")
     assert server.raw(head)[::2] == (200, [])
-
-
-def test_http_1_0_needs_no_host(server):
-    assert server.raw(b"GET /healthz HTTP/1.0\r\n\r\n")[0] == 200
+    assert server.raw(f"GET /healthz HTTP/{version}\r\n\r\n".encode())[0] == (200 if version == "1.0" else 400)
 
 
 def test_a_target_may_be_in_raw_utf_8_but_not_in_latin_1(server):

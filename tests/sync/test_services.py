@@ -65,8 +65,11 @@ def test_a_post_keeps_its_images_if_only_their_files_are_gone(run, folder, there
 
 
 @pytest.mark.parametrize(("scope", "may_delete"), [("read-only", True), ("published-only", False)])
-def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, change, scope, may_delete):
+def test_keys_with_fewer_permissions_can_pull_and_with_published_no_key_pulls_new_drafts(
+    run, folder, tmp_path, blog, change, scope, may_delete
+):
     run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
+    assert run("pull", tmp_path / "published", "--published")[1] == ["created b.md", counts(created=1)]
     key = blog.write(add_key, f"pulls {scope}", scope)
     edit(tmp_path / "folder/a.md", "# A", "# A, newer")
     refused = [f"this key is {scope}: a push needs a key that may write"]
@@ -76,11 +79,6 @@ def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, chang
     change("b", status="draft")
     blog.request("PUT", "/v1/posts/by-slug/c", {"title": "C", "content": "C", "status": "published"})
     assert "created c.md" in run("pull", tmp_path / "folder", key=key)[1]  # It sees none of the other posts, perhaps.
-
-
-def test_with_published_no_new_files_are_written_for_drafts(run, folder, tmp_path):
-    run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
-    assert run("pull", tmp_path / "other", "--published")[1] == ["created b.md", counts(created=1)]
 
 
 def test_the_address_and_the_key_are_checked_before_anything_else(run, folder, blog):
@@ -190,14 +188,10 @@ def test_the_key_is_sent_only_to_a_service_whose_certificate_is_trusted(run, fol
     assert len(receiver.messages) == is_trusted
 
 
-def test_an_unencrypted_address_causes_a_warning(run, folder):
-    address = "http://blog.invalid"
-    lines = run("push", folder(a="# A\n"), to=address)[1]
-    assert lines[0] == f"{address} is not encrypted: others on the network can read the key"
-    assert lines[1].startswith(f"{address} does not respond: ")
-
-
-def test_redirects_are_not_followed(run, hostile, folder):
+def test_an_unencrypted_address_causes_a_warning_and_redirects_are_not_followed(run, hostile, folder):
+    lines = run("push", folder(a="# A\n"), to="http://blog.invalid")[1]
+    assert lines[0] == "http://blog.invalid is not encrypted: others on the network can read the key"
+    assert lines[1].startswith("http://blog.invalid does not respond: ")
     address = hostile("/v1/posts", 301, Location="http://127.0.0.1:1/")
     said = f"{address} redirects to http://127.0.0.1:1/: use that URL"
     assert run("push", folder(a="# A\n"), to=address) == (1, [said])

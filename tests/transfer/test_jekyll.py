@@ -119,12 +119,6 @@ def test_without_a_known_zone_the_zone_of_the_service_applies(item, configuratio
     assert ("time zones" in found.notes) == is_named
 
 
-def test_the_day_in_a_file_name_is_in_the_zone(item):
-    found = item("title: A", "_posts/2020-07-02-a.md", zone=zone_named("Asia/Tokyo"))
-    assert found.fields["published_at"] == "2020-07-01T15:00:00Z"
-    assert found.old_paths == ("/2020/07/02/a.html",)
-
-
 @cases("text", ["permalink: /:title\ntimezone:" + " " * 2_000_000, "a: [", "\0"])
 def test_the_posts_of_a_site_are_drafts_if_its_configuration_is_too_large_or_invalid(item, text):
     found = item("title: A\ndate: 2020-07-02", "_posts/a.md", others={"_config.yml": text})

@@ -131,6 +131,7 @@ HIDDEN = {
     "Hugo": {"posts/_index.md": "---\ncascade:\n  build: {render: never}\n---\n"},
     "Hugo, of several languages": {"posts/_index.de.md": DRAFT},
     "Hugo, in its configuration": {"hugo.toml": "baseURL = 'x'\n[[cascade]]\ndraft = true\n"},
+    "Hugo, what a cascade names": {"hugo.yaml": HUGO, "posts/a.md": "", "posts/diary/b.md": DATED},
     "Jekyll": {"_config.yml": JEKYLL % ("''", "posts")},
     "Jekyll, by path": {"_config.yml": JEKYLL % ("posts/*", "''")},
     "Jekyll, a collection": {"_config.yml": "collections: {notes: {}}", "posts/a.md": "", "_notes/b.md": DATED},
@@ -218,11 +219,6 @@ def test_no_post_that_its_folder_or_its_site_hides_is_published(tmp_path):
     for number, (name, files) in enumerate(SHOWN.items()):
         top = write_files(tmp_path / f"shown {number}", {"posts/a.md": DATED} | files)
         assert statuses(top)["a"] == "published", name
-
-
-def test_a_cascade_of_hugo_hides_what_its_target_names(write):
-    top = write({"hugo.yaml": HUGO, "content/posts/a.md": DATED, "content/posts/diary/b.md": DATED})
-    assert statuses(top) == {"a": "published", "b": "draft"}
 
 
 def test_no_data_above_the_folder_given_is_read(write):

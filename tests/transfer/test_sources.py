@@ -124,10 +124,7 @@ def test_a_file_without_a_title_gets_one_from_its_text(item):
         assert (found.fields["title"], found.notes.get("titles", "-")) == (title, None), content
     assert item("tags: [a]", content="- [ ] buy flour").fields["title"] == "A"
     assert item("tags: [a]", content="# Heading\n").fields["title"] == "Heading"
-
-
-def test_in_jekyll_the_name_of_a_file_is_its_title(item):
-    assert item("tags: [a]", "_posts/2020-01-02-my-post.md", content="Text.").fields["title"] == "My post"
+    assert item("tags: [a]", "_posts/2020-01-02-my-post.md", content="Text.").fields["title"] == "My post"  # Jekyll
 
 
 # The date and the status
