@@ -20,8 +20,6 @@ ID_PATTERN = "[1-9][0-9]{0,18}"
 SLUG_PATTERN = "[a-z0-9]+(-[a-z0-9]+)*"
 
 Kind = Literal["id", "line", "text", "status", "slug", "tags", "url", "time", "params", "slugs"]
-# The value that clears a field of each kind
-EMPTY_VALUES: dict[Kind, Any] = {"line": "", "text": "", "url": "", "tags": [], "params": {}, "slugs": []}
 
 
 class Field(NamedTuple):
@@ -37,6 +35,7 @@ class Field(NamedTuple):
     description: str  # does not state the limits, which the schema adds
     example: Any = None
     max_length: int = 0  # maximum length, in characters or in list items; 0 if the kind sets the limits
+    empty: Any = None  # the value that, like null, clears the field; None if the field cannot be cleared
     stays: bool = False  # whether the field keeps its value in a PUT without it and when an earlier version is restored
     order: int = 8  # in front matter; fields with the same number keep the order below, and 0 means none
     label: str = ""  # label on the owner's page; by default, the name
@@ -56,9 +55,15 @@ FIELDS: dict[str, Field] = {
     "content": Field(
         "text", "required", "Markdown, kept byte for byte.", "**Friday.** Fog, and a lake.\n", MAX_CONTENT, order=0
     ),
-    "excerpt": Field("text", "optional", "A short summary for lists of posts.", "Fog, wind, and then the sun.", 1000),
-    "tags": Field("tags", "default", "The tags, in this order.", ["Travel", "Lake Constance"], MAX_TAGS, order=7),
-    "cover_image": Field("url", "optional", "The address of an image.", "https://example.org/lake.jpg", MAX_URL),
+    "excerpt": Field(
+        "text", "optional", "A short summary for lists of posts.", "Fog, wind, and then the sun.", 1000, empty=""
+    ),
+    "tags": Field(
+        "tags", "default", "The tags, in this order.", ["Travel", "Lake Constance"], MAX_TAGS, empty=[], order=7
+    ),
+    "cover_image": Field(
+        "url", "optional", "The address of an image.", "https://example.org/lake.jpg", MAX_URL, empty=""
+    ),
     "published_at": Field(
         "time",
         "optional",
@@ -71,13 +76,16 @@ FIELDS: dict[str, Field] = {
     ),
     "created_at": Field("time", "service", "When it was created, in UTC, to the second.", TIME, stays=True, order=6),
     "updated_at": Field("time", "service", "When it last changed; at first, created_at.", TIME, stays=True, order=0),
-    "params": Field("params", "optional", "Values for the site's templates.", {"author": "Ada", "math": True}, order=9),
+    "params": Field(
+        "params", "optional", "Values for the site's templates.", {"author": "Ada", "math": True}, empty={}, order=9
+    ),
     "former_slugs": Field(
         "slugs",
         "optional",
         "The slugs that the post has had since it was published, newest first. They lead to it, and no other post can "
         "take them. A PUT that leaves them out keeps them; null or [] gives them up.",
         max_length=MAX_FORMER_SLUGS,
+        empty=[],
         stays=True,
         order=3,
     ),
@@ -89,12 +97,7 @@ REQUIRED = frozenset(FIELDS) - OPTIONAL  # fields that every post has
 SET_BY_SERVICE = tuple(name for name, field in FIELDS.items() if field.presence == "service")
 INPUT_FIELDS = tuple(name for name in FIELDS if name not in SET_BY_SERVICE)  # fields that clients set
 STAYING = tuple(name for name, field in FIELDS.items() if field.stays)
-# field -> the value that clears it; other fields cannot be cleared
-EMPTY = {
-    name: EMPTY_VALUES[field.kind]
-    for name, field in FIELDS.items()
-    if field.kind in EMPTY_VALUES and field.presence != "required"
-}
+EMPTY = {name: field.empty for name, field in FIELDS.items() if field.empty is not None}  # fields that can be cleared
 SHORT_TEXTS = [name for name, field in FIELDS.items() if field.kind in ("line", "text") and name != "content"]
 EXAMPLE = {name: field.example for name, field in FIELDS.items() if field.example is not None}
 EXAMPLE_WITHOUT_CONTENT = {name: value for name, value in EXAMPLE.items() if name != "content"}
@@ -108,8 +111,8 @@ def is_slug(text: str) -> bool:
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
-    """Return a post with its fields in order, without those that have no value."""
-    return {name: post[name] for name in FIELDS if post.get(name) is not None}
+    """Return a post with its fields in order, without the optional fields that are empty."""
+    return {name: post[name] for name in FIELDS if post.get(name) or name in REQUIRED}
 
 
 def slug_in(document: bytes) -> str:

@@ -131,7 +131,7 @@ class Url(Text):
         super().__init__(length(minimum, MAX_URL), self._validate_url, **described, **kwargs)
 
     def _validate_url(self, text: str) -> None:
-        if not re.fullmatch(URL, text):  # not as a Pattern, which would be too long for the API description
+        if text and not re.fullmatch(URL, text):  # not as a Pattern, which would be too long for the API description
             raise ValidationError("must be an absolute http or https URL without white space")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from marshmallow import ValidationError, fields, pre_load, validates_schema
+from marshmallow import ValidationError, fields, post_load, pre_load, validates_schema
 
 from blogapi import documents
 from blogapi.api.schemas import (
@@ -37,8 +37,8 @@ from blogapi.clock import later
 from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
-# Values that, like null, mean that a field was left out of a new post. In a change, "" clears the field if possible.
-LEFT_OUT = {name: value for name, value in documents.EMPTY.items() if value in ("", {})} | {"slug": ""}
+# Like null, these values count as left out: shells send "" for an unset variable, and PHP sends [] for an empty object.
+LEFT_OUT: tuple[tuple[str, Any], ...] = (("slug", ""), ("params", []))
 DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
 SECOND = timedelta(seconds=1)
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
@@ -121,14 +121,16 @@ class PostInputSchema(FieldsSchema):
     Null, "" for an optional string or the slug, and {} or [] for params count as left out.
     """
 
-    # Fields that null clears, because leaving them out would keep them
-    cleared = frozenset(documents.EMPTY) & frozenset(documents.STAYING)
+    cleared = frozenset(documents.EMPTY)
     example = {name: documents.EXAMPLE[name] for name in ("title", "content", "tags")}
 
     def is_left_out(self, name: str, value: Any) -> bool:
-        """Return whether a field counts as left out. An unset shell variable can result in ""."""
-        is_php_object = (name, value) == ("params", [])  # PHP sends this for an empty object
-        return (name, value) in LEFT_OUT.items() or is_php_object or super().is_left_out(name, value)
+        return (name, value) in LEFT_OUT or super().is_left_out(name, value)
+
+    @post_load
+    def clear(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Replace null with the empty value, which clears the field."""
+        return {name: documents.EMPTY[name] if value is None else value for name, value in data.items()}
 
 
 class NewPostSchema(PostInputSchema):
@@ -149,16 +151,9 @@ class PostChangeSchema(PostInputSchema):
     that is null.
     """
 
-    cleared = frozenset(documents.EMPTY)
     example = {"status": "archived"}
     status = choice(documents.STATUSES, "Any status may follow any other.")
     params = params_field(documents.FIELDS["params"].description, merges=True)
-
-    def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a change. "" clears a string field that can be cleared."""
-        if isinstance(data, dict):
-            data = {name: None if value == "" == documents.EMPTY.get(name) else value for name, value in data.items()}
-        return super().load(data, **kwargs)
 
 
 class PostSchema(PostInputSchema):

@@ -124,7 +124,7 @@ def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = Fal
     if new["slug"] != old.get("slug") and (was_public or old.get("status") == "published"):
         former = [old["slug"], *former]
     former = [slug for slug in dict.fromkeys(former) if slug != new["slug"]]
-    return {**new, "former_slugs": former[:MAX_FORMER_SLUGS] or None}
+    return {**new, "former_slugs": former[:MAX_FORMER_SLUGS]}
 
 
 def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> bool:
@@ -137,9 +137,9 @@ def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> 
 SELECT_FORMER = Compiled(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slug == Placeholder("slug")))
 
 
-def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
-    """Return the slugs that no other post has or had, or None if all are taken."""
-    return [slug for slug in slugs if not find_holder(reader, slug, post_id)] or None
+def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str]:
+    """Return the slugs that no other post has or had."""
+    return [slug for slug in slugs if not find_holder(reader, slug, post_id)]
 
 
 def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:

@@ -143,7 +143,7 @@ def change(
 ) -> StoredPost:
     """Change a post. Raises DoesNotExist, or Rejected if the change is not possible.
 
-    `changes` contains fields as for `add`. In addition, None clears a field, and params can be a MergePatch.
+    `changes` contains fields as for `add`. An empty value clears a field, and params can be a MergePatch.
     """
     post = get_to_change(tx, ref)
     check(post.document)
@@ -158,20 +158,18 @@ def change(
 def as_changed(reader: Reader, old: Fields, changes: Fields, allow_future_draft: bool = False) -> Fields:
     """Return the post that `change` would write. Raises Rejected."""
     changes = changes | {"published_at": publication.publication_date(old, changes, reader.now, allow_future_draft)}
-    if "tags" in changes:
-        changes["tags"] = changes["tags"] or []
     if isinstance(changes.get("params"), MergePatch):
         changes["params"] = _merged_params(old.get("params"), changes["params"])
     return documents.in_order(slugs.with_former(old, old | changes, slugs.was_public(reader, old, changes)))
 
 
-def _merged_params(params: Fields | None, patch: MergePatch) -> Fields | None:
-    """Apply a merge patch to params; return None if nothing is left. Raises Rejected."""
+def _merged_params(params: Fields | None, patch: MergePatch) -> Fields:
+    """Apply a merge patch to params. Raises Rejected."""
     try:
         check_params(merged := merge(params, patch))
     except ParamsError as error:
         raise Rejected(f"params{error.place}", error.reason) from None
-    return merged or None
+    return merged
 
 
 def is_same(old: Fields, new: Fields) -> bool:

@@ -207,7 +207,7 @@ def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fie
     slug, former = slugs.find_free(tx, target["slug"], post_id), target.get("former_slugs", [])
     free = slugs.still_free(tx, former, post_id)
     differences = [f"its slug {target['slug']} is taken, so it has {slug}"] if slug != target["slug"] else []
-    differences += [f"its former slug {taken} is taken" for taken in former if taken not in (free or ())]
+    differences += [f"its former slug {taken} is taken" for taken in former if taken not in free]
     return documents.in_order(target | {"slug": slug, "former_slugs": free}), "; ".join(differences)
 
 

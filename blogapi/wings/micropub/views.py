@@ -187,7 +187,7 @@ def update(tx: Transaction, ref: PostRef, parts: entry.Update, author: Author) -
     """Update a post in one revision. Return the post before and after the update."""
     old = documents.load(posts.get_to_change(tx, ref).document)
     changes = change_of_post.load(entry.changes_of(parts, old, tx.now))
-    if all(value == old.get(name) for name, value in changes.items()):
+    if documents.in_order(old | changes) == old:
         return old, old
     return old, documents.load(posts.change(tx, ref, changes, author, allow_future_draft=True).document)
 

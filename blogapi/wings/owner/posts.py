@@ -176,7 +176,7 @@ def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, An
     facts = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at}
     facts |= {"etag": etag_of(proposal.document), "conflicts": proposal.conflicts(now)}
     facts |= {"former_slugs": proposal.changes.get("former_slugs")}
-    return facts | {"changed": changed_fields(as_typed(now), as_typed(now | proposals.cleared(proposal.changes)))}
+    return facts | {"changed": changed_fields(as_typed(now), as_typed(now | proposal.changes))}
 
 
 @views.post(f"{PROPOSAL}/apply")
@@ -208,7 +208,7 @@ def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str
     """Turn a proposal into an unsaved draft; return the id of the copy. Raises DoesNotExist."""
     document, proposal = posts.get(tx, post_id), proposals.get(tx, post_id, proposal_id)
     now, browser = documents.load(document), f"a proposal of {proposal.author}"
-    fields = as_typed(now | proposals.cleared(proposal.changes)) | {"base": base_of(as_typed(now))}
+    fields = as_typed(now | proposal.changes) | {"base": base_of(as_typed(now))}
     copy = copies.Copy(secrets.token_urlsafe(16), 1, str(post_id), post_id, etag=etag_of(document), browser=browser)
     copies.put(tx, copies.Sent(copy, fields))
     proposals.delete(tx, post_id, proposal_id, author)

@@ -48,7 +48,8 @@ class StoredProposal(NamedTuple):
 
     def conflicts(self, now: Fields) -> list[str]:
         """Return the proposed fields that have since changed in the post to values other than the proposed ones."""
-        return conflicts(self.base, _base(now | cleared(self.changes), self.changes), _base(now, self.changes))
+        mine = documents.in_order(now | self.changes)
+        return conflicts(self.base, _base(mine, self.changes), _base(now, self.changes))
 
     def log_applied(self) -> None:
         """Log who proposed a change, because the history shows only the key that applied it."""
@@ -58,11 +59,6 @@ class StoredProposal(NamedTuple):
 def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return the fields that `mine` and `now` both change from `base` to different values. The values may be hashes."""
     return [name for name in mine if mine[name] != base.get(name) and now[name] not in (base.get(name), mine[name])]
-
-
-def cleared(changes: Fields) -> Fields:
-    """Return a proposal's changes with None for each cleared field, except that cleared `tags` remain an empty list."""
-    return {name: value or (value if name == "tags" else None) for name, value in changes.items()}
 
 
 # Read
@@ -156,7 +152,7 @@ def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> 
     differing = [name for name in fields if not equal(old.get(name), new.get(name))]
     if not differing:
         raise Rejected("body", "must have a field that differs from the post")
-    return {name: new.get(name, documents.EMPTY.get(name, "")) for name in documents.FIELDS if name in differing}
+    return {name: new.get(name, documents.EMPTY.get(name)) for name in documents.FIELDS if name in differing}
 
 
 def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> StoredProposal | None:
@@ -195,7 +191,7 @@ def apply(
     check(post.document)
     if not force and (both := proposal.conflicts(documents.load(post.document))):
         raise ChangedSince(both)
-    changed = posts.change(tx, post.id, cleared(proposal.changes), author)
+    changed = posts.change(tx, post.id, proposal.changes, author)
     proposal_rows.delete(tx, proposal_id)
     if changed.outcome == "updated":
         row = {"post_id": post.id, "version": post.version, "author": proposal.author, "applied_at": tx.now}

@@ -57,7 +57,7 @@ def with_former_slugs(reader: Reader, item: Item) -> Item:
         kept = documents.load(posts.get(reader, slug)).get("former_slugs", [])
     candidates = list(dict.fromkeys([*kept, *(old_slug for old_slug in former if old_slug != slug)]))
     holder = slugs.find_holder(reader, slug)
-    free = (slugs.still_free(reader, candidates, holder.id if holder else 0) or [])[:MAX_FORMER_SLUGS]
+    free = slugs.still_free(reader, candidates, holder.id if holder else 0)[:MAX_FORMER_SLUGS]
     notes = item.notes if free == candidates else item.notes | {Note.FORMER_SLUGS: item.file.line_of("former_slugs")}
     return replace(item, fields=item.fields | {"former_slugs": free}, notes=notes)
 
