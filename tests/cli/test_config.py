@@ -12,14 +12,11 @@ from tests.cases import cases
 PROXIES = "must be addresses or networks such as 127.0.0.1 or 10.0.0.0/8, with commas between them"
 
 
-def test_the_defaults():
+def test_the_defaults_and_that_the_variables_of_push_and_pull_are_ignored():
     config = Config.from_environ({})
     assert (config.host, config.port, config.rate_limit) == ("127.0.0.1", 8000, 100)
     assert (config.database, str(config.timezone)) == (Path("blog.db"), "UTC")
     assert (config.webhook_seconds, config.webhook_private, config.images_mb) == (15, False, 2048)
-
-
-def test_the_variables_of_push_and_pull_are_ignored():
     assert Config.from_environ({"BLOGAPI_REMOTE": "https://a", "BLOGAPI_KEY": "blog_"}) == Config()
 
 

@@ -1,4 +1,4 @@
-"""`blogapi doctor`, the version, and recreating a broken environment."""
+"""`blogapi doctor`, and recreating a broken environment."""
 
 import os
 import re
@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from contextlib import closing, nullcontext
-from importlib.metadata import version
 
 import pytest
 
@@ -159,10 +158,6 @@ def test_a_server_that_is_not_ours_is_a_fault(path, answered, fault):
         status, found = checks(BLOGAPI_URL=url)
         thread.join()
     assert (status, found["BLOGAPI_URL"].startswith(f"WRONG: {url}/healthz: {fault}")) == (1, True)
-
-
-def test_the_version_is_printed(run):
-    assert run("--version")[1] == [f"blogapi {version('blogapi')}"]
 
 
 @pytest.mark.slow

@@ -68,12 +68,9 @@ VALUES = {
 }
 
 
-def test_values_are_read_by_the_rules_of_systemd():
+def test_values_are_read_by_the_rules_of_systemd_if_they_are_ours_or_libpqs():
     for text, value in VALUES.items():
         assert env_file.parse(text.encode())["HOST"] == value, text
-
-
-def test_only_variables_of_ours_and_of_libpq_are_read():
     text = "PATH=/evil\nLD_PRELOAD=x\nport=1\nexport HOST=a\nWEB_CONCURRENCY=2\nPGPASSWORD=p\nBLOGAPI_X=1\nMYBLOG=1"
     assert env_file.parse(text.encode()) == {"WEB_CONCURRENCY": "2", "PGPASSWORD": "p", "BLOGAPI_X": "1"}
 

@@ -22,7 +22,9 @@ def kept_of(*contents):
     return {image_of(each).path.rpartition("/")[2]: kept(each) for each in contents}
 
 
-def test_an_export_contains_the_images_in_use_and_keeps_their_addresses(run, storage, blog, tmp_path):
+def test_an_export_contains_the_images_in_use_keeps_their_addresses_and_replaces_damaged_files(
+    run, storage, blog, tmp_path
+):
     out = tmp_path / "out"
     lines = ["written 1, unchanged 0, deleted 0", "images: written 4, unchanged 0, deleted 0"]
     assert run("export", out) == (0, lines, [])
@@ -32,11 +34,6 @@ def test_an_export_contains_the_images_in_use_and_keeps_their_addresses(run, sto
     lines = ["written 0, unchanged 1, deleted 0", "images: written 0, unchanged 4, deleted 0"]
     assert run("export", out)[1] == lines
     assert {path: path.stat() for path in out.rglob("*")} == before
-
-
-def test_a_damaged_image_file_is_replaced(run, blog, tmp_path):
-    out = tmp_path / "out"
-    run("export", out)
     image = out / "images" / image_of(LOAF).path.rpartition("/")[2]
     image.write_bytes(image.read_bytes()[:-1] + b"x")
     assert run("export", out)[1][1] == "images: written 1, unchanged 3, deleted 0"

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from datetime import date, timedelta
+from importlib.metadata import version
 
 import click
 import pytest
@@ -33,6 +34,7 @@ def test_each_command_succeeds(run, storage, write, tmp_path, monkeypatch):
     for command, arguments in COMMANDS.items():
         status, output, error = run(command, *arguments.split())
         assert (status, error) == (0, []), (command, output, error)
+    assert run("--version")[1] == [f"blogapi {version('blogapi')}"]
 
 
 @pytest.mark.slow

@@ -34,26 +34,11 @@ def operations(description):
     return {(path, method): each for path, item in description["paths"].items() for method, each in item.items()}
 
 
-@pytest.fixture
-def routes(app):
-    """The method and path of each route under /v1."""
-    return {
-        (method, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
-        for rule in app.url_map.iter_rules()
-        for method in rule.methods - {"HEAD"}
-        if rule.rule.startswith("/v1")
-    }
-
-
 def test_it_is_valid(description):
     OpenAPIV31SpecValidator(description).validate()
     assert (description["openapi"], description["info"]["version"]) == ("3.1.0", "1.0.0")
     assert "`Sunset` headers would announce it twelve months ahead" in description["info"]["description"]
     assert "curl" not in json.dumps(description)  # because clients are other programs
-
-
-def test_it_has_every_route_and_no_other(routes, operations):
-    assert {(method.upper(), path) for path, method in operations} == routes
 
 
 def test_it_describes_every_tag_and_no_operation_has_that_of_events(description, operations):
@@ -80,7 +65,14 @@ def test_an_operation_by_slug_takes_and_answers_the_same_as_the_one_by_id(operat
             assert contract(operation) == contract(operations[path.replace("/by-slug", ""), method]), path
 
 
-def test_the_reference_has_every_route_and_no_other(routes):
+def test_it_and_the_reference_have_every_route_and_no_other(app, operations):
+    routes = {
+        (method, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
+        for rule in app.url_map.iter_rules()
+        for method in rule.methods - {"HEAD"}
+        if rule.rule.startswith("/v1")
+    }
+    assert {(method.upper(), path) for path, method in operations} == routes
     rows = re.findall(r"^\| `(/v1\S*)` \| (.+) \|$", REFERENCE, re.MULTILINE)
     named = set()
     for path, said in rows:

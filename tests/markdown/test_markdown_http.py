@@ -118,7 +118,9 @@ def test_put_accepts_a_file_and_a_second_put_changes_nothing(client):
 # Requesting
 
 
-def test_a_post_can_be_read_as_a_markdown_file(send, get):
+def test_a_post_can_be_read_as_a_markdown_file_but_errors_and_lists_are_always_json(send, get):
+    assert message(get(), 404) == "no such post"
+    assert get(path="/v1/posts").json == []
     send()
     answer = get()
     assert answer.data == render(MADE)
@@ -193,11 +195,6 @@ def test_if_match_accepts_the_etag_of_either(client, send, get, method, accept):
     for wanted, status in (('"x"', 412), (f"W/{tag}", 412), (f'"x", {tag}', done), (tag, gone)):
         answer = client.open(path, method=method, json={"title": "New", "content": "N"}, headers={"If-Match": wanted})
         assert answer.status_code == status
-
-
-def test_errors_and_lists_are_always_json(client, get):
-    assert message(get(), 404) == "no such post"
-    assert get(path="/v1/posts").json == []
 
 
 @cases(

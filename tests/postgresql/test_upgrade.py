@@ -56,7 +56,7 @@ def test_a_postgresql_database_is_upgraded(url, version):
 @pytest.mark.parametrize(
     ("release", "check", "tables"), [*releases.KEPT, ("1.2.1", releases.unsaved_text_is_kept, ["draft_copy"])]
 )
-def test_a_postgresql_upgrade_keeps_what_waits(url, tmp_path, release, check, tables):
+def test_a_postgresql_upgrade_keeps_what_waits_and_publishes_what_is_due(url, tmp_path, release, check, tables):
     version = (RELEASES | UNRELEASED)[release]
     path = unpacked(version, tmp_path)
     rows = {table: execute(path, f"SELECT * FROM {table}") for table in tables}
@@ -70,11 +70,3 @@ def test_a_postgresql_upgrade_keeps_what_waits(url, tmp_path, release, check, ta
             values = ", ".join(["%s"] * len(rows[table][0]))
             cursor.executemany(f"INSERT INTO {table} VALUES ({values})", rows[table])
     check(url)
-
-
-@pytest.mark.slow
-def test_the_first_read_after_a_copy_to_postgresql_publishes_what_is_due(url, tmp_path):
-    with psycopg.connect(url) as connection:
-        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    copy(engine_for(unpacked(7, tmp_path)), engine_for(url))
-    releases.due_posts_are_published(url)

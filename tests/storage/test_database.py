@@ -83,16 +83,16 @@ def test_no_query_scans_or_sorts(plan, query, exceptions):
 HELLO = {"title": "Hello", "content": "World", "status": "published", "tags": ["News"]}
 
 
-@pytest.fixture
-def post_id(database):
-    return database.write(posts.add, HELLO, Author("first")).id
-
-
-def test_models_find_posts_that_the_service_stored(database, post_id):
+def test_models_find_posts_that_the_service_stored_and_a_peewee_transaction_is_atomic(database):
+    post_id = database.write(posts.add, HELLO, Author("first")).id
     post = Post.get_by_id(post_id)
     assert (post.slug, post.status) == ("hello", "published")
     assert [tag.name for tag in PostTag.select().where(PostTag.post_id == post_id)] == ["News"]
     assert Post.select().where(Post.slug == "nothing").first() is None
+    with database.engine.peewee_db.atomic() as transaction:
+        Post.update(slug="other").where(Post.id == post_id).execute()
+        transaction.rollback()
+    assert Post.get_by_id(post_id).slug == "hello"
 
 
 def test_the_service_finds_posts_that_models_stored(database, client):
@@ -105,13 +105,6 @@ def test_a_column_of_another_type_is_refused(monkeypatch):
     monkeypatch.setitem(models.DEFINITIONS, "price", "    id INTEGER NOT NULL PRIMARY KEY,\n    euros REAL NOT NULL\n")
     with pytest.raises(ValueError, match="price has a line that is not a column:     euros REAL"):
         models.model("price")
-
-
-def test_a_peewee_transaction_is_atomic(database, post_id):
-    with database.engine.peewee_db.atomic() as transaction:
-        Post.update(slug="other").where(Post.id == post_id).execute()
-        transaction.rollback()
-    assert Post.get_by_id(post_id).slug == "hello"
 
 
 @pytest.mark.sqlite

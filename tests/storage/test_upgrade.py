@@ -158,7 +158,7 @@ def test_a_database_whose_upgrade_was_killed_is_the_old_one(old):
 
 
 @pytest.mark.parametrize(("release", "check"), [(release, check) for release, check, _ in releases.KEPT])
-def test_an_upgrade_or_a_copy_keeps_webhooks_and_what_waits(old, release, check, tmp_path):
+def test_an_upgrade_or_a_copy_keeps_webhooks_and_what_waits_and_publishes_what_is_due(old, release, check, tmp_path):
     if release in RELEASES:
         check(renewed("copied", old, tmp_path))
     check(old)
@@ -176,15 +176,6 @@ def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp
     backup(engine_for(old), tmp_path / "backup.db")
     copy(engine_for(old), engine_for(tmp_path / "copy.db"))
     assert answers(tmp_path / "backup.db") == answers(tmp_path / "copy.db") == answers(old)
-
-
-@pytest.mark.parametrize("release", ["1.2.1"])
-def test_the_first_read_after_an_upgrade_publishes_what_is_due(old, tmp_path):
-    copy(engine_for(old), engine_for(tmp_path / "copy.db"))
-    upgrade(old)
-    assert execute(old, "SELECT count(*) FROM post WHERE status = 'scheduled'") == [(2,)]
-    for path in (old, tmp_path / "copy.db"):
-        releases.due_posts_are_published(path)
 
 
 # The former slugs of the posts in the sample of 1.2.0 after the upgrade, and the slug of a post in the trash

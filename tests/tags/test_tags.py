@@ -175,8 +175,6 @@ def test_text_that_looks_like_tags_is_left_alone(client, post, rename):
 
 # By status: only posts that currently have it count, and determine the spelling
 
-SOON = "2026-11-20T12:30:00Z"
-
 
 @pytest.fixture
 def schedule(change):
@@ -184,29 +182,11 @@ def schedule(change):
     return lambda number, time=LATER: change(number, status="scheduled", published_at=time)
 
 
-@pytest.fixture
-def two(post, schedule):
-    """A published post, and a newer scheduled one that spells their tag differently."""
+def test_a_damaged_due_post_is_not_published(client, post, damage, schedule, clock):
     post(tags=["Go", "old"], status="published")
     post(tags=["GO", "new"])
     schedule(2)
-
-
-def test_a_scheduled_post_counts_as_published_once_it_is_due(client, database, config, clock, two):
-    clock.now = NOON + 3599
-    assert tags(client, "published") == [("Go", 1), ("old", 1)]
-    assert tags(client, "scheduled") == [("GO", 1), ("new", 1)]
-    clock.now = NOON + 3600
-    for _ in range(2):
-        assert tags(client, "published") == [("GO", 2), ("new", 1), ("old", 1)]
-        assert tags(client, "scheduled") == []
-        assert tags(client) == [("GO", 2), ("new", 1), ("old", 1)]
-        database.write(posts.publish_due)  # must make no difference
-        sound_posts(config.database)
-
-
-def test_a_damaged_due_post_is_not_published(client, damage, schedule, clock, two):
-    schedule(1, SOON)
+    schedule(1, "2026-11-20T12:30:00Z")
     damage("post", "document", None)
     assert tags(client, "scheduled") == [("GO", 2), ("new", 1), ("old", 1)]
     clock.now = NOON + 1800

@@ -37,8 +37,10 @@ def test_a_configuration_counts_in_the_folder_given_or_in_the_site_it_is_a_part_
 def test_nothing_above_the_folder_given_is_read(tmp_path):
     for name in ("_config.yml", "hugo.toml", "config.yaml", "config/_default/hugo.json"):
         write_files(tmp_path, {name: "timezone: Asia/Tokyo"})
-    top = write_files(tmp_path / "home", {"blog/a.md": POST}) / "blog"
+    hiding = {"blog.json": '{"draft": true}', "_data.yml": "draft: true"}
+    top = write_files(tmp_path / "home", hiding | {"blog/a.md": POST}) / "blog"
     assert site_of(top, bound_of(top), UTC) == Site(ANY, UTC)
+    assert statuses(top) == {"a": "published"}
 
 
 def test_a_configuration_behind_a_link_out_of_the_folder_is_not_read(tmp_path):
@@ -219,11 +221,6 @@ def test_no_post_that_its_folder_or_its_site_hides_is_published(tmp_path):
     for number, (name, files) in enumerate(SHOWN.items()):
         top = write_files(tmp_path / f"shown {number}", {"posts/a.md": DATED} | files)
         assert statuses(top)["a"] == "published", name
-
-
-def test_no_data_above_the_folder_given_is_read(write):
-    top = write({"blog.json": '{"draft": true}', "_data.yml": "draft: true", "blog/a.md": DATED})
-    assert statuses(top / "blog") == {"a": "published"}
 
 
 def test_a_hidden_post_is_reported_with_the_word_and_its_password_is_not_kept(item):

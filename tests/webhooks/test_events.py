@@ -14,14 +14,6 @@ def event(name, **data):
     return name, {"type": name, "timestamp": NOW, "data": data}
 
 
-def test_creation_and_deletion_events_contain_the_post_without_its_content(client, subscribe, post, recorded):
-    subscribe()
-    created = post(tags=["a"], excerpt="b")
-    created.pop("content")
-    client.delete("/v1/posts/1")
-    assert recorded() == [event("post.created", post=created), event("post.deleted", post=created)]
-
-
 @pytest.mark.both_engines
 @pytest.mark.parametrize(
     "write",
@@ -101,12 +93,12 @@ def test_each_change_sends_its_events_and_one_that_readers_see_is_a_change_of_th
         ([CREATED, "post.published", SITE], "POST", "/v1/trash/1/restore", None),
         ([DELETED, SITE], "DELETE", f"{path}?permanent=true", None),
     ]:
-        before = len(types())
+        before, old = len(types()), client.get(path).json
         answer = client.open(target, method=method, json=body)
         assert (answer.status_code < 300, types()[before:]) == (True, expected), (method, target, body)
-        if answer.json and "content" in answer.json:
-            changed = {name: value for name, value in answer.json.items() if name != "content"}
-            assert recorded()[before:] == [event(name, post=changed) for name in expected]
+        if "/tags/" not in target:
+            shown = {name: value for name, value in (answer.json or old).items() if name != "content"}
+            assert recorded()[before:] == [event(name, post=shown) for name in expected]
     client.patch("/v1/posts/2", json={"status": "scheduled", "published_at": LATER})
     before, clock.now = len(types()), NOON + 3600
     database.write(posts.publish_due)
