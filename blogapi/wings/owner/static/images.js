@@ -1,8 +1,5 @@
 // Images in the form of a post: upload them in the background or choose uploaded ones, for the text or as the cover.
-import { isWide, showBeside } from "./form.js";
 import { button, changed, create, formOf, load } from "./owner.js";
-
-const IN_TEXT = /!\[((?:\\.|[^[\]\\\n])*)\]\(\S{0,200}?\/images\/(\w+\.\w+)\)/g; // uploaded images
 
 export const openImages = (editor, { post, upload, say, alarm }) => {
   const [file, coverFile, cover] = [...document.querySelectorAll("[type=file]"), post.elements.cover_image];
@@ -12,27 +9,36 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const enqueue = (work) => editor.adds((uploads = uploads.then(work).catch(() => {})));
 
   // Shrink photographs before the upload, unless the checkbox is cleared.
-  const shrinks = document.getElementById("shrinks");
   const smaller = async (image) => {
     const isJpeg = image.type === "image/jpeg";
     const isPhotograph = isJpeg || /\.hei[cf]$/i.test(image.name);
     const picture = isPhotograph && (await createImageBitmap(image).catch(() => null));
     const scale = Math.min(1, 2560 / Math.max(picture?.width, picture?.height));
-    if (!picture || (isJpeg && (scale === 1 || !shrinks.checked))) {
+    if (!picture || (isJpeg && (scale === 1 || !document.getElementById("shrinks").checked))) {
       return image;
     }
-    const canvas = create("canvas", { width: Math.round(picture.width * scale), height: Math.round(picture.height * scale) });
+    const canvas = new OffscreenCanvas(Math.round(picture.width * scale), Math.round(picture.height * scale));
     canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
-    const blob = await new Promise((done) => canvas.toBlob(done, "image/jpeg", 0.85));
+    const blob = await canvas.convertToBlob({ type: "image/jpeg", quality: 0.85 }).catch(() => null);
     return blob ? new File([blob], image.name.replace(/\.\w+$/, ".jpg")) : image;
   };
+  // An image waits for the connection in this page, unless the writer gives it up.
   const store = async (image) => {
     say(`Uploading ${image.name}…`);
     alarm("image");
     const page = await load(upload.action, { method: "POST", body: formOf({ form_token: upload.elements.form_token.value, file: await smaller(image) }) });
+    if (!page.body.hasChildNodes()) {
+      const { promise, resolve } = Promise.withResolvers();
+      const choice = (text, isAgain) => button(text, () => resolve(isAgain), "quiet");
+      alarm("image", `${image.name} waits for the connection.`, choice("Try again", true), choice("Do not add it", false));
+      addEventListener("online", () => resolve(true), { once: true });
+      if (await promise) {
+        return store(image);
+      }
+    }
     const [url, markdown] = ["address", "markdown"].map((id) => page.getElementById(id)?.textContent);
     say(url ? `${image.name} was added.` : "", image);
-    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`);
+    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no answer."}`);
     return { url, markdown };
   };
 
@@ -53,31 +59,9 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const onFiles = (input, use) => input.addEventListener("change", () => [use([...input.files]), (input.value = "")]);
   onFiles(file, add);
 
-  // Thumbnails of the images in the text. A click selects the image in the text.
-  const choice = (src, name, onclick) => {
-    const press = Object.assign(button("", onclick), { title: name });
-    press.append(create("img", { src, alt: "", loading: "lazy" }), name);
-    return press;
-  };
-  const strip = document.querySelector(".strip");
-  const find = () => [...editor.doc.matchAll(IN_TEXT)];
-  const goTo = (number) => {
-    const { index, 0: markdown } = find()[number];
-    isWide.matches || showBeside("");
-    editor.select(index, index + markdown.length);
-  };
-  const draw = () => {
-    const images = find();
-    const show = ([, alt, name], number) => choice(addressOf(name), alt || "Image without a description", () => goTo(number));
-    strip.dataset.shown === String(images) || strip.replaceChildren(...images.map(show));
-    strip.dataset.shown = images;
-  };
-  editor.changed(draw);
-  draw();
-
   // The picker shows the uploaded images, for the text and for the cover.
   const picker = document.getElementById("picker");
-  const [close, search, alt, list, more] = picker.querySelectorAll("input, ul, button");
+  const [, search, alt, list, more] = picker.querySelectorAll("input, ul, button");
   let [choose, next] = [null, ""];
   const show = async (address) => {
     const isFirst = address !== next;
@@ -87,8 +71,10 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
       return; // A later search has begun, so drop this result.
     }
     const found = [...page.querySelectorAll("[data-url]")].map((card) => {
-      const name = card.querySelector("h2").textContent;
-      return create("li").appendChild(choice(card.querySelector("img").src, name, () => choose(card.dataset.url, picker.close()))).parentNode;
+      const item = create("li");
+      item.append(button("", () => choose(card.dataset.url, picker.close())));
+      item.firstChild.append(create("img", { src: card.querySelector("img").src, alt: "", loading: "lazy" }), card.querySelector("h2").textContent);
+      return item;
     });
     const shown = isFirst && !found.length ? [create("li", { textContent: "No images." })] : found;
     isFirst ? list.replaceChildren(...shown) : list.append(...shown);
@@ -103,7 +89,6 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   };
   search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
   more.addEventListener("click", () => show(next));
-  close.addEventListener("click", () => picker.close());
   file.after(button("Choose an uploaded image", pick((url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`), true)));
 
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
