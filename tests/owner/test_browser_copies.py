@@ -159,12 +159,14 @@ def test_the_text_continues_on_the_phone_and_back_on_the_laptop(window):
     window.open(EDIT)
     window.fill(content=" Laptop.")
     window.send()
+    window.click("Preview")
     with window.another_tab():
         window.open(EDIT)
         window.fill(content=" Phone.")
         window.send()
     window.come_back()
     window.has("One. Laptop. Phone.")
+    eventually(lambda: "Phone." in window.browser.find_element(By.CSS_SELECTOR, ".preview").text)  # It stays open.
 
 
 def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
@@ -226,6 +228,7 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
     window.browser.find_element(By.XPATH, "//button[.='Save your version']").click()
     window.said("Updated for readers")
     assert (window.stored(), "elsewhere" in window.text) == ("One. Mine.", False)
+    assert window.browser.switch_to.active_element.get_attribute("id") == "content"
 
 
 @IN_BOTH_BROWSERS
@@ -279,22 +282,37 @@ def test_a_form_in_which_nothing_was_typed_since_takes_the_text_that_was_used_in
     window.browser.offline(False)
     window.come_back()
     window.has("One. Laptop.")
+    window.said("This text has replaced yours, which is kept.")
     window.fill(content=" Phone.")
     window.send()
+    with window.next_page():
+        window.browser.find_element(By.LINK_TEXT, "Show the replaced text").click()
+    assert window.value("content") == "One. Phone."
 
 
 def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
     window.open(EDIT)
-    phone = continue_on_two_devices(window)
+    laptop, phone = window.browser.current_window_handle, continue_on_two_devices(window)
     window.browser.switch_to.window(phone)
     window.fill(content=" More.")
     window.browser.offline(False)
     window.said("You also wrote here")
-    window.browser.find_element(By.XPATH, "//button[.='Show the other text']").click()
+    window.browser.find_element(By.LINK_TEXT, "Show the other text").click()
     eventually(lambda: len(window.browser.window_handles) == 3)
-    window.browser.switch_to.window(window.browser.window_handles[-1])
+    comparison = window.browser.window_handles[-1]
+    window.browser.switch_to.window(comparison)
     eventually(lambda: window.run("changedLines") == ["One. Laptop.", "One. Phone. More."])
-    window.click("Use the other text")
-    assert window.value("content") == "One. Laptop."
+    window.browser.switch_to.window(laptop)
+    window.fill(content=" Again.")
+    window.send()
     window.browser.switch_to.window(phone)
-    window.has("One. Laptop.")
+    window.come_back()
+    window.said("The other text has changed again")
+    window.browser.switch_to.window(comparison)
+    window.click("Use your text here")
+    assert "Nothing is chosen yet: the other text has changed again." in window.text
+    assert window.run("changedLines") == ["One. Laptop. Again.", "One. Phone. More."]
+    window.click("Use the other text")
+    assert window.value("content") == "One. Laptop. Again."
+    window.browser.switch_to.window(phone)
+    window.has("One. Laptop. Again.")

@@ -318,14 +318,15 @@ def test_a_published_post_can_be_scheduled_in_its_form(window):
     window.update()
     assert date.get_property("value") == before
     window.click("Tomorrow 8:00")
-    effect = window.browser.find_element(By.CSS_SELECTOR, ".effect")
-    assert re.fullmatch(r"Readers will not see it until \w+ \d+, \d+, 8:00\sAM\.", effect.text)
+    for effect in window.browser.find_elements(By.CSS_SELECTOR, ".effect"):
+        assert re.fullmatch(r"Readers will not see it until \w+ \d+, \d+, 8:00\sAM\.", effect.text)
     assert "Readers will see the text" not in window.text
-    window.click("Update")
+    window.fill(content=(Keys.CONTROL, "s"))
     eventually(lambda: "This date is in the future: press Schedule" in window.text)
     window.browser.execute_script("arguments[0].dispatchEvent(new Event('input', { bubbles: true }))", date)
     assert "This date is in the future" not in window.text
-    window.click("Schedule")
+    assert not window.run("withText", "Update")
+    window.browser.find_element(By.CSS_SELECTOR, ".bar [name=to]").click()
     eventually(lambda: window.service.request("GET", "/v1/posts/1")[2]["status"] == "scheduled")
 
 
@@ -365,6 +366,9 @@ def test_a_published_post_can_be_scheduled_in_its_form(window):
             "May[1] is cold.",
             "May[^1] is cold.\n\n[^1]: In the *hills*.",
         ),
+        ("<p class=MsoQuote><b>A</b></p><p>C</p>", "A", "> **A**\n\nC"),
+        ('<p><b>A</b><sup><a href="#ftnt1">[1]</a></sup>&nbsp;</p><blockquote>&nbsp;</blockquote>', "A", "**A**"),
+        ("<ul><li>&nbsp;</li><li>10&nbsp;km</li></ul>", "10 km", "- 10\u00a0km"),
         ('<pre><code class="language-python">print(1)</code></pre>', "print(1)", "```python\nprint(1)\n```"),
         ('<div class="highlight-source-js"><pre>a</pre></div>', "a", "```js\na\n```"),
         ('<pre class="sh">ls</pre>', "ls", "```sh\nls\n```"),
@@ -374,6 +378,9 @@ def test_a_published_post_can_be_scheduled_in_its_form(window):
         "Word's levels",
         "Word's styles",
         "Word's footnotes",
+        "Word's quotes",
+        "marks without a note",
+        "blank items",
         "code",
         "code at GitHub",
         "code of a single word",

@@ -157,7 +157,7 @@ class Blog:
         if copy and chance < 0.2:
             self.write(copies.discard, copy.id)
         elif copy and chance < 0.4:
-            self.write(copies.use, copy.id, self.random.choice(known).id)
+            self.write(copies.use, copy.id, self.random.choice(known).place)
         elif chance < 0.7:
             self.tabs.append(Tab(self, copy.id if copy and chance < 0.5 else ""))
         if len(self.tabs) > 3:

@@ -243,12 +243,12 @@ def discard(tx: Transaction, copy_id: str) -> Copy:
 
 
 def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
-    """Make a copy the current one. The form of the `other` copy, if any, can then load it. Raises DoesNotExist."""
+    """Make a copy the current one. The form with the text at the place `other` can load it. Raises DoesNotExist."""
     copy, replaced = with_text(tx, copy_id), find(tx, other)
     if copy.state != OPEN:
         now = current(tx, copy.draft)
         _write(tx, Sent(copy._replace(state=OPEN), text_of(tx, copy.id), now.instead if now else ""), now)
-    if replaced:
+    if replaced and replaced.place == other:
         seen = json.loads(with_text(tx, copy_id).seen) | {replaced.id: replaced.number}
         tx.execute(DraftCopy.update(seen=json.dumps(seen)).where(DraftCopy.id == copy.id))
     return copy

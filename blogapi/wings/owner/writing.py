@@ -18,7 +18,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.slugs import find_free, slug_of
 from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.owner import copies
-from blogapi.wings.owner.copies import ASIDE, OPEN, SAVED, UNTOUCHED, Copy, Sent
+from blogapi.wings.owner.copies import ASIDE, DISCARDED, OPEN, SAVED, UNTOUCHED, Copy, Sent
 from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load
 from blogapi.wings.owner.frame import COPIES, PREVIEW, UPLOAD, address, done, form_token, own_path, shows_errors
 from blogapi.wings.owner.images import add_image
@@ -156,7 +156,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if now and rival:
         mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.over)
         answer |= {"over": now.instead, "at": now.saved_at, "browser": now.browser, "mine": mine.id if mine else ""}
-        answer["is_untouched"] = rival == UNTOUCHED
+        answer |= {"is_untouched": rival == UNTOUCHED, "is_aside": bool(mine and mine.state in (ASIDE, DISCARDED))}
     return jsonify(answer), 409 if rival else 200
 
 
@@ -212,6 +212,10 @@ def discard_copy(copy_id: str) -> Response:
 
 @views.post(f"{COPY}/use")
 def use_copy(copy_id: str) -> Response:
-    """Make a copy the current one, to undo Discard or to use it instead of another copy."""
-    copy = request.database.write(copies.use, copy_id, g.form.get("instead", ""))
+    """Make a copy the current one, to undo Discard or, if the writer has seen the latest text, to replace that."""
+    place = g.form.get("instead", "")
+    other = copies.find(request.database, place, OPEN)
+    if other and other.place != place:
+        return redirect(f"{address(COPIES)}{copy_id}/compare?with={other.id}&again=1", 303)
+    copy = request.database.write(copies.use, copy_id, place)
     return redirect(address(form_of(copy.post_id)) + ("" if copy.post_id else f"?copy={copy.draft}"), 303)

@@ -81,7 +81,6 @@ export const openEditor = (area, isAdded) => {
     changed: (listener) => listeners.push(throttled(listener, () => 500 + area.textLength / 200)),
     get doc() { return area.value; },
     get selection() { return [area.selectionStart, area.selectionEnd]; },
-    get composing() { return composing; },
     settled: async () => {
       while (composing) {
         await new Promise((done) => document.addEventListener("compositionend", () => setTimeout(done), { once: true }));

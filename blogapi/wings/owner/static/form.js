@@ -35,8 +35,9 @@ const isWide = matchMedia("(min-width: 62rem)");
 const [panel, settings] = [document.getElementById("panel"), document.getElementById("settings")];
 let [top, before] = [0, ""]; // the scroll position of the text, and the panel that was open
 const showBeside = (side) => {
-  [top, before] = [sheet.dataset.side ? top : scrollY, sheet.dataset.side];
+  [top, before] = [sheet.dataset.side ? top : scrollY, sheet.dataset.side ?? "settings"];
   sheet.dataset.side = side;
+  history.replaceState({ ...history.state, side }, ""); // A reload shows the same panel.
   settings.ariaExpanded = String(side === "settings");
   document.getElementById("preview").ariaPressed = String(side === "preview");
   if (!isWide.matches) {
@@ -46,7 +47,7 @@ const showBeside = (side) => {
 };
 const toggleBeside = (side) => showBeside(sheet.dataset.side !== side ? side : side === "preview" && isWide.matches ? before : "");
 settings.addEventListener("click", () => toggleBeside("settings"));
-showBeside(isWide.matches ? "settings" : "");
+showBeside(history.state?.side ?? (isWide.matches ? "settings" : ""));
 
 // If the response to this form is a page with the same form, move the messages of that page to the fields here.
 const clear = () => {
@@ -66,7 +67,6 @@ const mark = (page) => {
   first?.closest("[popover]")?.showPopover();
   first?.closest("details")?.setAttribute("open", "");
   first?.focus();
-  first?.scrollIntoView({ block: "center" });
 };
 
 // The tags.
@@ -74,13 +74,12 @@ const tags = post.elements.tags;
 const known = [...tags.list.options].map((each) => each.value);
 tags.addEventListener("input", () => {
   const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1); // Suggest completions for the last tag.
-  const given = new Set(before.split(",").map((name) => name.trim().replaceAll('"', "").toLowerCase()));
-  const quoted = (name) => (/[",]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
-  const others = known.filter((name) => !given.has(name.toLowerCase()));
-  tags.list.replaceChildren(...others.map((name) => new Option("", `${before}${before && " "}${quoted(name)}`)));
+  const others = known.filter((name) => !before.includes(name));
+  tags.list.replaceChildren(...others.map((name) => new Option("", `${before}${before && " "}${name}`)));
 });
 
-// The title is a single line that wraps.
+// The title is a single line that wraps. Enter leads to the content.
+post.elements.title.addEventListener("keydown", (event) => event.key === "Enter" && !event.isComposing && content.focus(event.preventDefault()));
 post.elements.title.addEventListener("input", ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " ")));
 
 export { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, showBeside, time, toggleBeside, typed, upload };

@@ -2,8 +2,7 @@
 for (const button of document.querySelectorAll("[data-copies]")) {
   button.hidden = false;
   button.addEventListener("click", () => {
-    const source = document.getElementById(button.dataset.copies);
-    getSelection().selectAllChildren(source);
+    getSelection().selectAllChildren(document.getElementById(button.dataset.copies));
     button.nextElementSibling.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C to copy";
   });
 }
@@ -41,11 +40,12 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   const local = (moment) => new Date(moment - moment.getTimezoneOffset() * 60000);
   const show = (moment) => isNaN(moment) || (field.value = local(moment).toISOString().slice(0, 19));
   field.value && show(new Date(field.dataset.time));
-  const effect = field.form.querySelector(".effect") ?? {};
-  const usual = effect.textContent;
+  const effects = [...field.form.querySelectorAll(".effect")].map((each) => [each, each.textContent]);
   const explain = () => {
-    const date = new Date(field.value);
-    effect.textContent = date > new Date() ? `Readers will not see it until ${shownTime.format(date)}.` : usual;
+    const [date, isLater] = [new Date(field.value), new Date(field.value) > new Date()];
+    effects.forEach(([each, usual]) => (each.textContent = isLater ? `Readers will not see it until ${shownTime.format(date)}.` : usual));
+    const isChosen = isLater && sent.value !== field.dataset.time; // A scheduled post can still be published now.
+    field.form.querySelectorAll("[data-when]").forEach((each) => (each.hidden = isChosen !== (each.dataset.when === "later")));
   };
   explain();
   field.addEventListener("input", () => {

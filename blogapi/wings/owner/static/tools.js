@@ -3,9 +3,9 @@ import { isWide, sheet, toggleBeside } from "./form.js";
 import { copies, create, formOf, load, throttled } from "./owner.js";
 
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
-const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in all, and per part that the server converts
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
+const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
 
 // Convert a document in parts of at most MAX_PART, one after another. Lists, tables and blocks of code are not divided.
@@ -29,8 +29,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
 
   // A button wraps the selection, or adds a prefix to its lines. Pressed again, it removes the marks. Without a selection,
   // it then steps over the closing mark, and moves the spaces before that mark behind it.
-  const wrap = (mark, marks, after = mark) => {
-    const [[from, to], text] = [selection(), selected()];
+  const wrap = (mark, marks, after = mark, [from, to] = selection()) => {
+    const text = editor.doc.slice(from, to);
     const [start, ahead, behind] = [from - mark.length, editor.doc.slice(0, from), editor.doc.slice(to)];
     const isClosed = behind.startsWith(after) && behind.search(marks) === 0;
     const paragraph = ahead.slice(ahead.lastIndexOf("\n\n") + 1).replace(/^\s*\* /gm, "");
@@ -43,17 +43,27 @@ export const openTools = (editor, { post, say, alarm, images }) => {
       editor.insert(mark + text + after, from, to, [from + mark.length, to + mark.length]);
     }
   };
+  const wholeLines = ([from, to]) => [editor.doc.slice(0, from).lastIndexOf("\n") + 1, `${editor.doc}\n`.indexOf("\n", to)];
   const begin = (mark, others = mark) => {
-    const [from, to] = editor.selection;
-    const [start, end] = [editor.doc.lastIndexOf("\n", from - 1) + 1, `${editor.doc}\n`.indexOf("\n", to)];
+    const [start, end] = wholeLines(editor.selection);
     const lines = editor.doc.slice(start, end).split("\n");
     const added = lines.every((line) => line.startsWith(mark)) ? "" : mark;
     editor.insert(lines.map((line) => added + line.replace(others, "")).join("\n"), start, end);
   };
+  const code = () => {
+    const lines = wholeLines(selection());
+    const isBlock = selected().includes("\n") || !editor.doc.slice(...lines).trim();
+    isBlock ? wrap("```\n", /\n```/g, "\n```", lines) : wrap("`", /`/g);
+  };
   const link = () => {
-    const [[from, to], text] = [selection(), selected()];
-    const at = from + text.length + 3;
-    editor.insert(`[${text}](https://)`, from, to, text ? [at, at + 8] : [from + 1]); // Pasting an address replaces the selected "https://".
+    let [from, to] = selection();
+    if (from === to) { // Link the word at the caret, as GitHub does.
+      from -= editor.doc.slice(0, from).match(/[^\s[\]()]*$/)[0].length;
+      to += editor.doc.slice(to).match(/^(?:[^\s[\]()]*[^\s[\]().,:;!?])?/)[0].length;
+    }
+    const text = editor.doc.slice(from, to);
+    const [before, address] = isAddress(text) ? ["[", text] : [`[${text}`, "https://"];
+    editor.insert(`${before}](${address})`, from, to, before === "[" ? [from + 1] : [to + 3, to + 11]); // Pasting replaces the selected "https://".
   };
   const addTable = () => {
     const at = editor.selection[1];
@@ -75,7 +85,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     Quote: () => begin("> "),
     List: () => begin("- ", /^([-*+]|\d+[.)]) /),
     Numbers: () => begin("1. ", /^([-*+]|\d+[.)]) /),
-    Code: () => (selected().includes("\n") ? wrap("```\n", /\n```/g, "\n```") : wrap("`", /`/g)),
+    Code: code,
     Table: addTable,
     Footnote: addFootnote,
   };
@@ -100,7 +110,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   // Reduce HTML to the parts that the server needs. Replace the styles of word processors with elements.
   const cleaned = (html) => {
     const masked = (tag) => tag.replace(/\s(style|on\w+)\s*=/gi, " data-$1="); // Otherwise, the Content-Security-Policy would report these attributes.
-    const inert = html.replace(/<style\b[\s\S]*?<\/style>/gi, "").replace(/<[a-z][^<>]*>/gi, masked);
+    const inert = html.replace(/<style\b[\s\S]*?<\/style>/gi, "").replace(/<[a-z][^<>]*>/gi, masked).replace(LOOSE, " ");
     const { body } = new DOMParser().parseFromString(inert, "text/html");
     const lists = []; // those around the last item in Word
     for (const each of body.querySelectorAll("p[data-style*='mso-list:l']")) {
@@ -118,6 +128,13 @@ export const openTools = (editor, { post, say, alarm, images }) => {
       lists.at(-1).append(create("li", { innerHTML: each.innerHTML }));
       each.remove();
     }
+    body.querySelectorAll("p[class*=Quote]").forEach((each) => each.replaceWith(create("blockquote", { innerHTML: each.outerHTML }))); // from Word
+    body.querySelectorAll("li, blockquote").forEach((each) => each.textContent.trim() || each.querySelector("img, input") || each.remove());
+    for (const each of body.querySelectorAll("a[href^='#']")) { // Drop links to what was not copied, and marks of such footnotes.
+      const target = CSS.escape(each.getAttribute("href").slice(1));
+      const rest = /^\[?\w{1,3}\]?$/.test(each.textContent.trim()) ? [] : each.childNodes;
+      body.querySelector(`[id="${target}"], [name="${target}"]`) || each.replaceWith(...rest);
+    }
     for (const each of body.querySelectorAll("*")) {
       const style = each.getAttribute("data-style") ?? "";
       const isOfFootnote = !/^H\d/.test(each.tagName) && each.matches("a[href*='#'], :has(a[href*='#'])");
@@ -127,7 +144,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
       const isBold = fontWeight ? /bold|[6-9]00/.test(fontWeight) : /^(B|STRONG)$/.test(each.tagName);
       const isItalic = fontStyle ? fontStyle === "italic" : /^(I|EM)$/.test(each.tagName);
       if (/^(B|STRONG|I|EM|SPAN)$/.test(each.tagName)) {
-        const [whole, tags] = [new DocumentFragment(), [isBold && "strong", isItalic && "em"].filter(Boolean)];
+        const [whole, tags] = [new DocumentFragment(), each.textContent.trim() ? [isBold && "strong", isItalic && "em"].filter(Boolean) : []];
         tags.reduce((outer, tag) => outer.appendChild(create(tag)), whole).append(...each.childNodes);
         each.replaceWith(whole);
       }
@@ -161,7 +178,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
       images.add(data.files);
     } else if (isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word)) {
       editor.insert(`[${word}](${address})`, ...selection());
-    } else if (FORMATTED.test(html) && !isPlain && !editor.composing) {
+    } else if (FORMATTED.test(html) && !isPlain) {
       editor.adds(pasteHtml(html, text));
     } else {
       return;
@@ -196,25 +213,19 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     drawing ??= sheet.dataset.side === "preview" ? draw().finally(() => ((drawing = null), isLate && follow())) : null;
   };
   document.addEventListener("selectionchange", throttled(() => document.activeElement === area && sheet.dataset.side === "preview" && reveal(), () => 200));
-  toggle.addEventListener("click", (event) => {
-    event.preventDefault();
-    toggleBeside("preview");
-    follow();
-  });
+  toggle.addEventListener("click", (event) => follow(event.preventDefault(), toggleBeside("preview")));
 
   // The word count, the reading time, and the text direction, because `dir=auto` takes minutes for a megabyte.
   const words = document.getElementById("words");
   const count = () => {
     const text = editor.doc;
-    const letters = text.match(LETTERS)?.length ?? 0;
-    const found = text.replace(LETTERS, " ").match(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)?.length ?? 0;
+    const found = Iterator.from(new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)).reduce((sum, { isWordLike }) => sum + isWordLike, 0);
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
     area.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
-    const counted = [found && plural(found, "word"), letters && plural(letters, "character")].filter(Boolean).join(", ") || "0 words";
-    words.textContent = `${counted}, ${plural(Math.ceil(found / 230 + letters / 500), "minute")} to read`;
-    area.classList.toggle("long", text.length > 100_000); // A long text scrolls inside its field, because the layout of the whole page would be slow.
+    words.textContent = `${plural(found, "word")}, ${plural(Math.ceil(found / 230), "minute")} to read`;
   };
   editor.changed(count);
   editor.changed(follow);
   count();
+  follow();
 };

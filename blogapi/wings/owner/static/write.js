@@ -1,5 +1,5 @@
 // The form of a post. The server keeps a copy of the typed text. Only a button changes the post.
-import { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, showBeside, time, typed, upload } from "./form.js";
+import { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, showBeside, time, typed, upload } from "./form.js";
 import { button, changed, copies, create, handOver, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
 import { openEditor } from "./editor.js";
 import { openImages } from "./images.js";
@@ -81,11 +81,13 @@ const takeIn = (answer, isNews) => {
   const isSeen = answer.etag === post.elements.replaces?.value; // The page compares the two versions.
   const isNewer = answer.is_untouched || isPublished || (answer.etag && isOther && !isSeen && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
-    location.replace(answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form); // The post may have been created.
+    const lost = answer.is_aside && `${answer.form}?copy=${answer.mine}`; // A reload keeps the state of the history.
+    history.replaceState({ ...history.state, lost }, "", answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form);
+    location.reload(); // The post may have been created.
   } else if (answer.status === 409) {
     ask(answer);
   } else {
-    alarm("rival");
+    alarm("rival", (asked = ""));
     isOther ? isSeen || warn(answer) : alarm("changed");
     if (answer.is_saved && savedAt !== had && !isUnsent()) {
       savedAt = had;
@@ -112,17 +114,21 @@ const warn = ({ etag: isThere, status_of_post: now }) => {
     : "This post was also changed elsewhere. When you save, you can compare the two texts.";
   alarm("changed", isThere ? text : "This post was deleted elsewhere. The text here is kept; saving it creates a new post.");
 };
+let asked = ""; // the other text that the bar asks about
 const ask = ({ browser, at, over: other, mine }) => {
   pressed = null;
   say("");
-  const show = () => open(`${copies}${mine}/compare?with=${other.split(" ")[0]}`);
   const use = () => {
     [over.value, number.value] = [other, Number(number.value) + 1];
-    alarm("rival");
     isResting() && exchange();
   };
-  const where = `You also wrote here (${browser}, ${shownTime.format(new Date(at))}).`;
-  alarm("rival", where, button("Show the other text", show, "quiet"), button("Use this text", use, "quiet"), " The other stays in History.");
+  if (asked !== other) {
+    const where = `${asked ? "The other text has changed again" : "You also wrote here"} (${browser}, ${shownTime.format(new Date(at))}).`;
+    alarm("rival");
+    const show = create("a", { target: "_blank", href: `${copies}${mine}/compare?with=${other.split(" ")[0]}`, textContent: "Show the other text" });
+    alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " The other stays in History.");
+    asked = other;
+  }
 };
 
 // Keep the typed text: in the browser within a second, and on the server within three seconds, or later if it is long.
@@ -139,7 +145,7 @@ post.addEventListener("input", (event) => {
   number.value = Number(number.value) + 1;
   keep();
   const isUnnamed = isNew() && !location.search.includes(draft.value);
-  isUnnamed && history.replaceState(null, "", `?copy=${draft.value}`); // so that a reload shows this draft
+  isUnnamed && history.replaceState(history.state, "", `?copy=${draft.value}`); // so that a reload shows this draft
   state === "idle" && sendSoon();
 });
 const leave = () => { // Firefox ends a script that computes for long while the page is being left.
@@ -208,15 +214,15 @@ const save = async (submitter) => {
     say("Not saved", `refused ${sent}`);
     next();
   } else if (answer.type === "opaqueredirect") {
-    await goOn(sent, body.get("to"));
+    await goOn(sent, body);
   } else {
     state = "leaving";
     post.requestSubmit(submitter); // The response replaces this page.
   }
 };
 // After a save, the form stays open for the saved post. After publishing, show the page of the post.
-const goOn = async (sent, publishes) => {
-  let now;
+const goOn = async (sent, body) => {
+  let [now, publishes] = [null, body.get("to")];
   while (!(now = await put(question())).isThere) {
     await new Promise((done) => setTimeout(done, 2000));
   }
@@ -228,13 +234,14 @@ const goOn = async (sent, publishes) => {
   [draft.value, post.action] = [page.match(/\d+$/)[0], now.form];
   had = savedAt = Math.max(had, Number(sent));
   takeIn(now, false);
-  history.replaceState(null, "", now.form);
+  history.replaceState({ side: sheet.dataset.side }, "", now.form);
   clear();
+  body.has("replaces") && showCaret();
   document.title = `Edit ${post.elements.title.value} – blogapi`;
   Object.assign(document.querySelector(".heading a"), { href: page, textContent: "Back to the post" });
   date.value ||= status.value === "published" ? now.published_at : "";
   date.dispatchEvent(new Event("change")); // shows it
-  ["failed", "image", "paste"].forEach((kind) => alarm(kind));
+  ["failed", "image", "lost", "paste"].forEach((kind) => alarm(kind));
   const link = status.value === "published" && now.url ? [" ", create("a", { href: now.url, textContent: "View on the site" })] : [];
   const outcome = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
   say(`${outcome} ${time()}`, `saved ${sent}`, ...link);
@@ -244,12 +251,6 @@ addEventListener("keydown", (event) => {
   const isSave = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "s";
   isSave && post.requestSubmit(saveButton, event.preventDefault());
 });
-post.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.target.tagName === "INPUT" || event.target.name === "title") && event.target.form === post && !event.isComposing) {
-    event.preventDefault(); // Otherwise, Enter would press the first button of the form.
-    event.target.name === "title" ? content.focus() : ["published", "scheduled"].includes(status.value) || post.requestSubmit(saveButton);
-  }
-});
 
 const editor = openEditor(content, () => isResting() && next());
 const [news, unsaved] = ["main > .problem h2, main > p.problem, main > .notice[role]", ".notice:not([role]) p"].map((each) => document.querySelector(each));
@@ -257,10 +258,15 @@ unsaved && say(unsaved.textContent);
 post.elements.replaces && alarm("changed", news.textContent, button("Compare", () => news.focus(), "quiet"));
 history.scrollRestoration = news ? "manual" : "auto"; // Chromium would scroll away from the news after a reload.
 const caret = Number(localStorage.getItem(copies + draft.value)); // where the writer left this text
-news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || editor.select(caret, caret);
-isWide.matches || content.blur(); // Otherwise, a phone would show its keyboard.
+const showCaret = () => {
+  editor.select(...editor.selection);
+  isWide.matches || content.blur(); // Otherwise, a phone would show its keyboard.
+};
+content.setSelectionRange(caret, caret);
+news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
+history.state.lost && alarm("lost", "This text has replaced yours, which is kept. ", create("a", { href: history.state.lost, textContent: "Show the replaced text" }));
 isWide.addEventListener("change", () => {
-  showBeside(isWide.matches || panel.contains(document.activeElement) ? "settings" : "");
+  showBeside(isWide.matches ? sheet.dataset.side || "settings" : panel.contains(document.activeElement) ? "settings" : "");
   document.activeElement === content ? editor.select(...editor.selection) : document.activeElement.scrollIntoView({ block: "nearest" });
 });
 openTools(editor, { post, say, alarm, images: openImages(editor, { post, upload, say, alarm }) });
