@@ -88,8 +88,8 @@ POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)
 # HTTP do not differ by engine: each query runs on PostgreSQL in one or two tests, and so does what depends on locks.
 BOTH_ENGINES = {"proposals", "search", "storage", "tags", "images/test_images.py", "server/test_hostile.py"}
 BOTH_ENGINES |= {f"history/test_{name}.py" for name in ("history", "undo_tags")}
-BOTH_ENGINES |= {f"posts/test_{name}.py" for name in ("effects", "former_slugs", "idempotency", "list")}
-BOTH_ENGINES |= {f"posts/test_{name}.py" for name in ("list_order", "status_in_every_way")}
+BOTH_ENGINES |= {f"posts/test_{name}.py" for name in ("former_slugs", "idempotency", "list", "list_order")}
+BOTH_ENGINES.add("posts/test_status_in_every_way.py")
 BOTH_ENGINES |= {f"webhooks/test_{name}.py" for name in ("deliveries", "outbox", "webhooks")}
 
 

@@ -40,6 +40,12 @@ def own_app(config, clock):
         app.extensions["blogapi"].database.close()
 
 
+@pytest.fixture
+def agent(app):
+    """A client with a drafts-only key."""
+    return with_key(app, "drafts-only")
+
+
 def answers(client, path):
     """Yield the response for each page of a list."""
     while path:

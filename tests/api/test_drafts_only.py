@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.api.fixtures import EARLIER, LATER, with_key
+from tests.api.fixtures import EARLIER, LATER
 from tests.conftest import message
 from tests.images.pictures import gif
 
@@ -18,12 +18,6 @@ WRITES = {"POST /v1/posts", "POST /v1/images", "POST /v1/trash/<id:post>/restore
 for path in ("/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>"):
     WRITES |= {f"PUT {path}", f"PATCH {path}", f"DELETE {path}", f"POST {path}/revisions/<id:revision>/restore"}
     WRITES |= {f"POST {path}/proposals", f"DELETE {path}/proposals/<id:proposal>"}
-
-
-@pytest.fixture
-def agent(app):
-    """A client with a drafts-only key."""
-    return with_key(app, "drafts-only")
 
 
 @pytest.fixture

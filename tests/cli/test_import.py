@@ -37,14 +37,15 @@ def test_posts_are_created_in_the_order_of_their_dates_and_updated_now(run, fold
     assert all(post["updated_at"] > "2026" for post in made.values())
 
 
-def test_an_import_calls_webhooks_only_on_request(run, folder, storage):
+def test_an_import_calls_webhooks_only_on_request(run, folder, storage, path):
     storage.write(webhooks.add, "http://127.0.0.1:1/", ["post.created", "post.updated", "post.published"])
     for options, slug in (((), "silent"), (("--events",), "told")):
         run("import", *options, folder(**{slug: "A"}))
         run("import", *options, folder(**{slug: "A"}))
-        run("import", *options, folder(**{slug: "---\nstatus: published\n---\nA"}))
+        run("import", *options, folder(**{slug: "---\nstatus: published\ntags: a\n---\nA"}))
         types = [row[0] for row in storage.rows(Event.select(Event.type).order_by(Event.id))]
         assert types == (["post.created", "post.updated", "post.published"] if options else [])
+        sound_posts(path)
 
 
 def test_a_damaged_post_is_refused_and_the_others_are_imported(run, folder, path):

@@ -35,8 +35,11 @@ def frames(content: bytes) -> list[tuple]:
         ]
 
 
-@cases("content", PICTURES.values())
-def test_pixels_stay_as_they_are_and_only_what_is_visible_is_kept(content):
+@cases(("name", "content"), PICTURES.items())
+def test_type_and_size_are_found_pixels_stay_as_they_are_and_only_what_is_visible_is_kept(name, content):
+    image = read_image(io.BytesIO(content))
+    assert image.type == f"image/{name.partition(',')[0]}"
+    assert (image.width, image.height) == (SIZE[::-1] if "turned" in name else SIZE)
     assert frames(kept(content)) == frames(content)
     assert SECRET not in kept(content)
     assert kept(kept(content)) == kept(content)
@@ -53,13 +56,6 @@ def test_bytes_after_the_adobe_color_data_are_removed():
 def test_color_profile_is_kept(name):
     with Image.open(io.BytesIO(kept(PICTURES[name]))) as image:
         assert image.info["icc_profile"] == PROFILE
-
-
-@cases(("name", "content"), PICTURES.items())
-def test_type_and_size_are_found(name, content):
-    image = read_image(io.BytesIO(content))
-    assert image.type == f"image/{name.partition(',')[0]}"
-    assert (image.width, image.height) == (SIZE[::-1] if "turned" in name else SIZE)
 
 
 @cases("orientation", range(1, 9))

@@ -35,6 +35,7 @@ CHECKIN = {"type": ["h-card"], "properties": {"name": ["Los Gorditos"]}}
     (107, {"content": "A", "category": "test"}, {"tags": ["test"]}, []),
     ("any script", {"content": "Käse & 日本 🧁 + %"}, {"content": "Käse & 日本 🧁 + %"}, []),
     ("any script", {"content": "A", "category[]": ["Küche"]}, {"tags": ["Küche"]}, []),
+    ("HTML", {"content[html]": "<p><b>A</b></p>", "content": ""}, {"content": "**A**\n"}, []),
 )
 def test_a_form_creates_a_post(create, number, data, expected, ignored):
     post, names = create({"h": "entry"} | data)
@@ -169,10 +170,6 @@ def test_forms_are_read_as_php_and_javascript_write_them(create, body, expected)
     post, ignored = create(f"content=A&{body}", content_type=URLENCODED)
     assert post.items() >= expected.items()
     assert ignored == []
-
-
-def test_html_in_a_form_becomes_markdown(create):
-    assert create("content[html]=<p><b>A</b></p>&content=", content_type=URLENCODED)[0]["content"] == "**A**\n"
 
 
 def test_empty_values_in_json_count_as_left_out(create):

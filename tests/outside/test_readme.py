@@ -73,24 +73,6 @@ BLOGGER = "http://schemas.google.com/blogger/2018"
 TIMES = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
 
 
-@pytest.fixture
-def home(tmp_path):
-    """A home folder with the blogs of other programs."""
-    home = tmp_path / "home"
-    shutil.copytree(SAMPLES, home, ignore=shutil.ignore_patterns("broken.md"))
-    for name in ("wordpress.xml", "ghost.json"):
-        (home / "exports" / name).rename(home / name)
-    post = TAKEOUT.format(number=1, kind="POST", status="LIVE")
-    files = {
-        "takeout/Blogger/Blogs/kitchen/feed.atom": ATOM.format(more=f" xmlns:blogger='{BLOGGER}'", entries=post),
-        "medium-export/posts/2019-05-04_Rye-bread-0a1b2c3d4e5f.html": MEDIUM,
-        "substack-export/posts/1.rye.html": "<p>Text.</p>",
-        "substack-export/posts.csv": "\n".join(SUBSTACK.splitlines()[:2]).replace('"Rye, bread"', "Rye rolls"),
-        "feed.xml": ATOM.format(more="", entries=ENTRY),
-    }
-    return write_files(home, files)
-
-
 def test_the_readme_commands_for_posts_work(sh):
     example = json.loads(CREATED)
     created = json.loads(sh(CREATE))
@@ -209,7 +191,21 @@ def test_the_readme_commands_for_starting_it_for_keys_and_the_owners_page_work(s
     assert re.fullmatch(rf"{address}\?link=blog_link_[A-Za-z0-9_-]+\n", link)
 
 
-def test_the_readme_commands_for_importing_and_exporting_work(sh, home):
+def test_the_readme_commands_for_importing_and_exporting_work(sh, tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(SAMPLES, home, ignore=shutil.ignore_patterns("broken.md"))
+    for name in ("wordpress.xml", "ghost.json"):
+        (home / "exports" / name).rename(home / name)
+    post = TAKEOUT.format(number=1, kind="POST", status="LIVE")
+    files = {
+        "takeout/Blogger/Blogs/kitchen/feed.atom": ATOM.format(more=f" xmlns:blogger='{BLOGGER}'", entries=post),
+        "medium-export/posts/2019-05-04_Rye-bread-0a1b2c3d4e5f.html": MEDIUM,
+        "substack-export/posts/1.rye.html": "<p>Text.</p>",
+        "substack-export/posts.csv": "\n".join(SUBSTACK.splitlines()[:2]).replace('"Rye, bread"', "Rye rolls"),
+        "feed.xml": ATOM.format(more="", entries=ENTRY),
+    }
+    write_files(home, files)
+
     def run(block):
         return sh(block, HOME=str(home))
 

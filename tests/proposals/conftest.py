@@ -1,18 +1,8 @@
-"""Fixtures for an agent that proposes changes, and functions that make and apply proposals."""
+"""Functions that make and apply proposals."""
 
 import json
 
-import pytest
-
-from tests.api.fixtures import with_key
-
 POST = "/v1/posts/1"
-
-
-@pytest.fixture
-def agent(app):
-    """A client with a drafts-only key."""
-    return with_key(app, "drafts-only")
 
 
 def propose(client, path=POST, **fields):

@@ -15,13 +15,6 @@ from blogapi.storage.engine import Loop
 from tests.cases import cases
 
 
-def test_a_search_takes_three_statements(client, statements):
-    client.get("/v1/posts?q=lake")
-    with statements() as collected:
-        client.get("/v1/posts?q=fog")
-    assert [each.split()[0] for each in collected if not each.startswith("--")] == ["SELECT"] * 3
-
-
 @pytest.mark.sqlite  # PostgreSQL runs them in processes of its own.
 @pytest.mark.in_process
 @cases(

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi import create_app, documents
-from blogapi.config import Config
+from blogapi import documents
 from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
 from blogapi.search import storage as search
@@ -93,16 +92,9 @@ def has(sequence, by_start, text):
     return False
 
 
-@pytest.fixture(scope="module")
-def module_database(tmp_path_factory):
-    app = create_app(Config(database=tmp_path_factory.mktemp("search") / "blog.db"))
-    yield app.extensions["blogapi"].database
-    app.extensions["blogapi"].database.close()
-
-
+@pytest.mark.sqlite
 @given(st.lists(st.tuples(texts, texts, st.lists(texts, max_size=2, unique=True)), min_size=1, max_size=4), texts)
-def test_a_search_finds_exactly_the_posts_with_the_words(module_database, given_posts, q):
-    database = module_database
+def test_a_search_finds_exactly_the_posts_with_the_words(database, given_posts, q):
     looked_for = list(phrases(q))
     if not looked_for:
         return

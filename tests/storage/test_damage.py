@@ -4,7 +4,7 @@ import pytest
 
 from blogapi import documents
 from blogapi.posts import storage as posts
-from blogapi.storage.models import Post
+from blogapi.storage.models import Post, Revision
 
 LATER = "2026-11-20T13:00:00Z"
 WHOLE = '{"id":"1","title":"A","status":"scheduled","slug":"a-title","content":"B","tags":["a"],'
@@ -29,9 +29,13 @@ def damage(request, damage, client, post):
 
 
 @pytest.mark.parametrize(("status", "headers"), [("draft", {}), ("scheduled", {"If-None-Match": '"x"'})])
-def test_a_damaged_post_can_be_deleted_and_its_tags_are_counted_down(client, damage, status, headers):
+def test_a_damaged_post_can_be_deleted_without_an_event_and_its_tags_are_counted_down(
+    client, damage, subscribe, types, count, status, headers
+):
     damage(status)
+    subscribe(events=["post.deleted"])
     assert client.delete("/v1/posts/1", headers=headers).status_code == 204
+    assert (types(), count(Revision)) == ([], status == "scheduled")  # the one of post 2
     assert client.get("/v1/tags").json == [{"name": "a", "posts": 2}]
     assert [each["id"] for each in client.get("/v1/posts").json] == ["3", "2"]
 

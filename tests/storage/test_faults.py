@@ -50,21 +50,14 @@ int fdatasync(int file) { if (access(getenv("SYNC_FAILS"), F_OK) == 0) { errno =
 """
 
 
-@pytest.fixture
-def failing_sync(tmp_path):
-    """An environment in which fdatasync fails while a file exists, and this file."""
+def test_after_a_failed_sync_the_answer_says_that_the_commit_is_in_doubt(tmp_path):
     compiler = shutil.which("cc")
     if not compiler:
         pytest.skip("there is no C compiler")
     source, library, switch = tmp_path / "sync.c", tmp_path / "sync.so", tmp_path / "fails"
     source.write_text("#include <stdlib.h>\n" + FAILING_SYNC)
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
-    return {"LD_PRELOAD": library, "SYNC_FAILS": switch}, switch
-
-
-def test_after_a_failed_sync_the_answer_says_that_the_commit_is_in_doubt(tmp_path, failing_sync):
-    environ, switch = failing_sync
-    with Server(tmp_path / "blog.db", **environ) as service:
+    with Server(tmp_path / "blog.db", LD_PRELOAD=library, SYNC_FAILS=switch) as service:
         assert create(service)[0] == 201
         switch.touch()
         status, _, body = create(service)

@@ -50,17 +50,13 @@ class Commands:
             self.output += process.communicate(timeout=60)[0]
 
 
-@pytest.fixture
-def commands(service, tmp_path):
-    return Commands(service, tmp_path / "folder")
-
-
 def every(service, path="/v1/posts?limit=1000"):
     return {post["slug"]: post for post in service.request("GET", path)[2]}
 
 
 @pytest.mark.sqlite
-def test_a_folder_and_a_blog_that_both_change_become_the_same_despite_kills(commands, service, scale, tmp_path):
+def test_a_folder_and_a_blog_that_both_change_become_the_same_despite_kills(service, scale, tmp_path):
+    commands = Commands(service, tmp_path / "folder")
     posts, images = (500, 100) if scale > 1 else (60, 12)
     folder = write_files(
         tmp_path / "folder", {f"post-{number}.md": f"# Post {number}\n\nWords {number}.\n" for number in range(posts)}
@@ -122,7 +118,8 @@ def revisions(service, posts):
 
 
 @pytest.mark.sqlite
-def test_a_thousand_unchanged_posts_take_three_requests(commands, service, tmp_path):
+def test_a_thousand_unchanged_posts_take_three_requests(service, tmp_path):
+    commands = Commands(service, tmp_path / "folder")
     files = {f"{number}.md": f"Words {number}." * 100 for number in range(1000)}
     write_files(tmp_path / "folder", files | {"0.md": "![x](x.png)", "x.png": png()})
     assert service.blogapi("import", str(tmp_path / "folder"), timeout=120).returncode == 0

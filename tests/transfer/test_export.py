@@ -90,20 +90,15 @@ def test_a_file_in_place_of_the_folder_is_reported(tmp_path):
         export(POSTS, tmp_path / "a", NO_IMAGES)
 
 
-@pytest.fixture
-def not_ours(folder, write):
-    """Files that --delete must leave alone."""
-    exported = ["sub/b-2.md", "README.md", "f.md", "g.markdown", ".b-2.md", "b_2.md"]
-    files = dict.fromkeys(exported, render(POSTS[1])) | {"large.md": render(POSTS[0] | {"slug": "large"})}
+def test_delete_removes_the_files_of_posts_that_are_gone_and_nothing_else(folder, write):
+    names = ["sub/b-2.md", "README.md", "f.md", "g.markdown", ".b-2.md", "b_2.md"]
+    files = dict.fromkeys(names, render(POSTS[1])) | {"large.md": render(POSTS[0] | {"slug": "large"})}
     files |= {"notes.md": "# Notes", "e.md": "---\ntitle: E\nslug: e\n---\n", "h.md": "---\n", "i.txt": ""}
     write({f"some/blog/{name}": content for name, content in files.items()})
     os.truncate(folder / "large.md", 1024**3)
     (folder / "d.md").mkdir()
     (folder / "b-3.md").symlink_to("f.md")
-    return {path.name for path in folder.iterdir()}
-
-
-def test_delete_removes_the_files_of_posts_that_are_gone_and_nothing_else(folder, not_ours):
+    not_ours = {path.name for path in folder.iterdir()}
     export(POSTS, folder, NO_IMAGES)
     assert exported(POSTS[:1], folder, NO_IMAGES, delete=True) == (0, 1, 1)
     assert {path.name for path in folder.iterdir()} == {"a.md", *not_ours}
