@@ -261,7 +261,7 @@ def outdated(database, add):
 
 
 def test_an_index_is_built_again_newest_post_first(client, found, outdated, stranger, monkeypatch):
-    monkeypatch.setattr(index, "BATCH_SECONDS", 0)
+    monkeypatch.setattr(index, "INDEXING_SECONDS", 0)
     answer = client.get("/v1/posts?q=fog")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     expected = "the search index is being built again, and the search would miss old posts;"
