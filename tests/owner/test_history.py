@@ -61,8 +61,8 @@ def test_the_history_shows_who_replaced_each_version_and_when(owner, client, pos
     assert page.all("h1") == ["History of Third"]
     assert page.all(".posts li") == [
         "Now",
-        "Title “Second” until 2026-11-20 12:02 UTC, then changed by you",
-        "Title “First” until 2026-11-20 12:01 UTC, then changed by tests",
+        "Title Changed 2026-11-20 12:02 UTC by you. Before: “Second”",
+        "Title Changed 2026-11-20 12:01 UTC by tests. Before: “First”",
     ]
 
 
@@ -147,7 +147,7 @@ def test_the_history_of_a_large_post_comes_in_pages(owner, client, post):
     post(title="0", content="x" * 1_000_000)
     for number in range(1, 51):
         client.patch("/v1/posts/1", json={"title": str(number)})
-    versions = ".versions .muted bdi:first-child"
+    versions = ".versions .muted bdi:last-child"
     found = [each for page in pages(owner, "/settings/posts/1/history") for each in page.all(versions)]
     assert found == [str(number) for number in range(49, -1, -1)]
 

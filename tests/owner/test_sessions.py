@@ -274,8 +274,13 @@ def test_a_session_of_several_days_lasts_from_its_last_use(app, clock):
     ("days", "period"), [(0, "for twelve hours"), (1, "until 1 day after its last use"), (30, "until 30 days after")]
 )
 def test_the_page_behind_a_link_says_how_long_its_session_lasts(stranger, database, days, period):
+    database.write(sessions.end_all)
     link = database.write(sessions.add, sessions.LINK, days)
-    assert f"The session lasts {period}" in view(stranger, f"/settings/open?link={link}").text
+    page = view(stranger, f"/settings/open?link={link}")
+    assert f"The session lasts {period}" in page.text
+    assert bool(page.soup.select("[name=stays]")) == (days == 0)
+    page.press("Open", stays="on")
+    assert [each.days for each in sessions.listing(database)] == [days or sessions.STAY_DAYS]
 
 
 @pytest.mark.both_engines

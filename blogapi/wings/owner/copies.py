@@ -45,6 +45,7 @@ UNTOUCHED, RIVAL = "untouched", "rival"  # the newer text includes the form's te
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits on the number and the total size of copies with text
 MAX_ROWS, MAX_SEEN = 1000, 100  # limits on the number of all copies, and of forms in `seen`
+BEGINNING = 60  # number of characters of the content that stand for a missing title
 PRUNED = 100  # at most this many copies are deleted in one transaction
 
 
@@ -189,7 +190,8 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
     seen = dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
     text = json.dumps(sent.fields, ensure_ascii=False)
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
-    row["title"] = sent.fields.get("title", "").replace("\0", "")[:MAX_TITLE]  # PostgreSQL cannot store U+0000.
+    title = sent.fields.get("title") or f"(No title) {' '.join(sent.fields.get('content', '')[:BEGINNING].split())}"
+    row["title"] = title.replace("\0", "")[:MAX_TITLE]  # PostgreSQL cannot store U+0000.
     row["bytes"] = len(text.encode()) if copy.state in WITH_TEXT else 0
     tx.execute(DraftCopy.delete().where(DraftCopy.id == copy.id))
     tx.execute(DraftCopy.insert(row))

@@ -23,6 +23,7 @@ SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": 
 SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
 MAX_SESSIONS = 100  # maximum number of sessions in the list
 PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
+STAY_DAYS = 30  # the `days` of a session whose opener chooses to stay signed in
 PREVIEW_PERIOD = timedelta(days=7)
 MAX_PREVIEWS = 100  # maximum number of links to previews, so that the HTML of the shared posts fits in memory
 
@@ -62,9 +63,9 @@ def check_link(reader: Reader, token: str) -> int:
     return link.days
 
 
-def open_by_link(tx: Transaction, link: str, browser: str = "") -> str:
+def open_by_link(tx: Transaction, link: str, days: int, browser: str) -> str:
     """Open a session with a link, which can be used only once; return the session's token. Raises DoesNotExist."""
-    days = check_link(tx, link)
+    check_link(tx, link)
     end(tx, digest_of(link))
     return add(tx, SESSION, days, browser)
 

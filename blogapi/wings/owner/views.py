@@ -29,10 +29,10 @@ def open_session() -> str | Response:
     Anybody can send this form, so the link is checked before the write; otherwise, strangers could delay writers.
     """
     link = g.form.get("link") or request.args.get("link", "")
-    days = sessions.check_link(request.database, link)
+    days = sessions.check_link(request.database, link) or (sessions.STAY_DAYS if "stays" in g.form else 0)
     if request.method != "POST":
-        return render_template("owner/open.html", link=link, days=days)
-    token = request.database.write(sessions.open_by_link, link, request.headers.get("User-Agent", ""))
+        return render_template("owner/open.html", link=link, days=days, stay_days=sessions.STAY_DAYS)
+    token = request.database.write(sessions.open_by_link, link, days, request.headers.get("User-Agent", ""))
     response = redirect(address(), 303)
     # The server decides when a session with `days` ends. Browsers keep a cookie for at most 400 days.
     period = timedelta(days=400) if days else sessions.PERIODS[sessions.SESSION]
