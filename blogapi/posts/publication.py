@@ -1,4 +1,4 @@
-"""Publication dates, and the post that results from a PUT."""
+"""All decisions that compare a publication date with the current time, and the post that results from a PUT."""
 
 from datetime import timedelta
 from typing import Any
@@ -39,6 +39,18 @@ def publication_date(
     if date and date > later(now, CLOCK_SKEW):
         raise Rejected("published_at", FUTURE)
     return now if date or status == "published" else None
+
+
+def status_meant(status: str, date: str | None, now: str) -> str:
+    """Return the status that a file or a writing program means: a published post with a future date is scheduled."""
+    return "scheduled" if status == "published" and (date or "") > now else status
+
+
+def unscheduled(post: dict[str, Any], now: str, *, is_published: bool) -> dict[str, Any]:
+    """If the time of a scheduled post has passed, make it a draft or, with `is_published`, publish it."""
+    if post["status"] != "scheduled" or post["published_at"] > now:
+        return post
+    return post | ({"status": "published"} if is_published else {"status": "draft", "published_at": None})
 
 
 def as_put(old: dict[str, Any], fields: dict[str, Any], now: str, was_public: bool = False) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from peewee import Ordering, Select, Tuple
 from blogapi import documents
 from blogapi.clock import LATEST
 from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, page_of
-from blogapi.posts import effects, slugs
+from blogapi.posts import effects, publication, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields, PostRef, StoredPost, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
@@ -122,19 +122,12 @@ def recreate(tx: Transaction, post: Fields, author: Author) -> StoredPost:
     """Recreate a deleted post from any of its versions."""
     former = slugs.still_free(tx, post.get("former_slugs", []), int(post["id"]))
     own = {"slug": slugs.find_free(tx, post["slug"]), "former_slugs": former, "updated_at": tx.now}
-    post = unscheduled(post, tx.now) | own
+    post = publication.unscheduled(post, tx.now, is_published=False) | own
     in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
     (version,) = tx.one(Revision.select(Revision.version).where(in_trash))
     created = posts.insert(tx, documents.in_order(post), author, version + 1)
     tx.execute(Revision.update(state="restored").where(in_trash))
     return created
-
-
-def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
-    """If the time of a scheduled post has passed, make the post a draft or, with `is_published`, publish it."""
-    has_passed = post["status"] == "scheduled" and post["published_at"] <= now
-    changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
-    return documents.in_order(post | changes) if has_passed else post
 
 
 def purge(tx: Transaction, post_id: int, check: Check = no_check) -> None:

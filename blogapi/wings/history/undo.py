@@ -11,7 +11,7 @@ from typing import NamedTuple
 from peewee import fn
 
 from blogapi import documents
-from blogapi.posts import due, proposal_rows, slugs
+from blogapi.posts import due, proposal_rows, publication, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database, write_each
@@ -170,8 +170,8 @@ def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fie
         post = documents.load(revisions.get_version(reader, post_id, change.version))
     if change.tags is not None:
         post = post | {"tags": change.tags}
-    post = revisions.unscheduled(post, reader.now, present.get("status") == "published")
-    return post | {"updated_at": present.get("updated_at", reader.now)}
+    post = publication.unscheduled(post, reader.now, is_published=present.get("status") == "published")
+    return documents.in_order(post | {"updated_at": present.get("updated_at", reader.now)})
 
 
 def _conflict(changes: list[PastChange], key: str | None) -> str:

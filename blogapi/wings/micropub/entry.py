@@ -12,7 +12,7 @@ from blogapi.documents import MAX_CONTENT, MAX_TITLE, MAX_URL
 from blogapi.markdown.files import heading
 from blogapi.markdown.front_matter import MarkdownError
 from blogapi.markdown.html import NOT_IN_URL, image_of, safe_markdown_of
-from blogapi.posts.publication import FUTURE
+from blogapi.posts.publication import FUTURE, status_meant
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
 from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
@@ -132,10 +132,8 @@ def post_of(message: Submission, images: list[str], now: str, default_status: st
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Add a status to the fields. If the post's time is in the future, `published` becomes `scheduled`."""
-    status = fields.get("status") or status
-    is_in_future = status == "published" and (fields.get("published_at") or "") > now
-    return fields | {"status": "scheduled" if is_in_future else status}
+    """Add the status that the post's time gives it to the fields. `status` is the default."""
+    return fields | {"status": status_meant(fields.get("status") or status, fields.get("published_at"), now)}
 
 
 def photos(properties: Properties, images: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from itertools import chain
 
 from blogapi.clock import rfc3339
 from blogapi.markdown.files import render
-from blogapi.posts.publication import as_put
+from blogapi.posts.publication import as_put, unscheduled
 from blogapi.storage.errors import Rejected
 from blogapi.wings.sync.client import Conflict, Post, Remote, RemoteError, fingerprint, images_in
 from blogapi.wings.sync.edit import MAX_DIFF_LINES
@@ -156,10 +156,8 @@ class Comparison:
     def pushed(self, fields: Post, post: Post) -> Post | None:
         """Return a post as a push of these fields would leave it, or None if the service would refuse them."""
         now = rfc3339(self.working.now)
-        if post["status"] == "scheduled" and post.get("published_at", "") <= now:
-            post = post | {"status": "published"}
         with suppress(Rejected):
-            return as_put(post, fields, now)
+            return as_put(unscheduled(post, now, is_published=True), fields, now)
         return None
 
     def is_no_op(self, fields: Post, post: Post) -> bool:

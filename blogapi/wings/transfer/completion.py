@@ -21,6 +21,7 @@ from blogapi.markdown.public import (
     without_passwords,
 )
 from blogapi.posts.params import ParamsError, check_params, is_name
+from blogapi.posts.publication import status_meant
 from blogapi.text import VISIBLE, fold
 from blogapi.wings.transfer.items import Item, Note
 
@@ -117,7 +118,7 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
         note = Note.NO_DATES if file.lines else Note.NO_DATES_IN_EXPORTS
         notes[note] = (file.line_of(names[0]), ", ".join(names)) if names else None
     if fields.get("status") in ("published", "scheduled") and published_at:
-        fields["status"] = "scheduled" if published_at > now else "published"
+        fields["status"] = status_meant("published", published_at, now)
     elif published_at > now:
         del fields["published_at"]
         notes[Note.FUTURE_DATES] = file.line_of("published_at")
