@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -76,12 +76,11 @@ def import_posts(
     redirects: IO[str] | None,
     **options: Any,
 ) -> None:
-    """Import Markdown files, folders and exports.
+    """Import Markdown files, folders, exports, feeds and zip archives, with their images.
 
-    An export comes from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (a folder). PATH can also
-    be a feed or a zip archive. If a post with the same slug exists, it is updated, so importing the same files again
-    changes nothing. Images are stored with the posts. If some files are invalid, they are reported, the others are
-    imported, and the exit status is 1.
+    An export comes from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (a folder). An existing
+    post with the same slug is updated, so importing the same files again changes nothing. If some files are invalid,
+    they are reported, the others are imported, and the exit status is 1.
     """
     config = Config.from_environ(os.environ)
     if fetch_images and no_images:
@@ -90,8 +89,7 @@ def import_posts(
         archives = Archives(paths, os.path.realpath(top))
         stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
         report = Report(dry_run, redirects, stored.counts, archives.paths)
-        tops = [folder / name for folder in archives.paths for name in STATIC_FOLDERS]
-        images = None if no_images else LocalImages([*archives.paths], config.base_url, static, stored.is_stored, tops)
+        images = None if no_images else local_images(archives.paths, config.base_url, static, stored)
         options |= {"zone": config.timezone, "post_url": config.post_url}
         sources = Sources([*archives.paths], spool, time.time(), images=images, faults=archives.faults, **options)
         sources.unread |= archives.left_out
@@ -99,6 +97,12 @@ def import_posts(
         status = report.print_all(import_results(database, sources, stored, fetcher, events), sources)
         index.tidy(database)
     sys.exit(status)
+
+
+def local_images(paths: Collection[Path], url: str, static: Path | None, stored: ImageStore) -> LocalImages:
+    """Return the images that the imported files can use."""
+    tops = [folder / name for folder in paths for name in STATIC_FOLDERS]
+    return LocalImages([*paths], url, static, stored.is_stored, tops)
 
 
 def import_results(

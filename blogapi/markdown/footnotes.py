@@ -5,6 +5,7 @@ leads back from the note to the text.
 """
 
 import re
+from collections.abc import Iterable, Mapping
 
 from turbohtml import Element, Text
 
@@ -20,8 +21,25 @@ def mark_footnotes(tree: Element) -> None:
     A request contains at most MAX_SENT characters of HTML, for which this takes less than 0.1 s.
     """
     containers, places, links = _find_links(tree)
+    names = _mark_links(places, links)
+    before = containers[min(names, default=0)].preceding
+    nearest = next((node for node in before if isinstance(node, Element) or node.text.strip()), None)
+    if isinstance(nearest, Element) and nearest.tag == "hr":
+        nearest.decompose()  # The site draws its own rule above the notes.
+    notes = []
+    for place in sorted(names, reverse=True):  # A note inside another one is moved first, so that no note moves twice.
+        note = Element(NOTE, {}, list(containers[place].children))
+        first = next((child for child in note.children if isinstance(child, Element)), note)
+        (first if first.tag == "p" else note).insert(0, Text(f"[^{names[place]}]: "))
+        containers[place].decompose()
+        notes.append(Element("div", {}, [note]))
+    tree.extend(notes[::-1])
+
+
+def _mark_links(places: Mapping[str, int], links: Iterable[Link]) -> dict[int, str]:
+    """Replace the links to notes, and remove the links back. Return the notes' names by their containers' places."""
     ways = {(start, places[name]) for _, start, name in links if name in places}
-    names: dict[int, str] = {}  # of the notes, by the place of their containers
+    names: dict[int, str] = {}
     for link, start, target in links:
         end = places.get(target, start)
         mark = MARK.fullmatch(link.text)
@@ -37,18 +55,7 @@ def mark_footnotes(tree: Element) -> None:
             is_alone = link.previous_sibling is link.next_sibling is None
             raised = link.parent if is_alone and isinstance(link.parent, Element) else link
             (raised if raised.tag == "sup" else link).replace_with(Text(f"[^{names[end]}]"))
-    before = containers[min(names, default=0)].preceding
-    nearest = next((node for node in before if isinstance(node, Element) or node.text.strip()), None)
-    if isinstance(nearest, Element) and nearest.tag == "hr":
-        nearest.decompose()  # The site draws its own rule above the notes.
-    notes = []
-    for place in sorted(names, reverse=True):  # A note inside another one is moved first, so that no note moves twice.
-        note = Element(NOTE, {}, list(containers[place].children))
-        first = next((child for child in note.children if isinstance(child, Element)), note)
-        (first if first.tag == "p" else note).insert(0, Text(f"[^{names[place]}]: "))
-        containers[place].decompose()
-        notes.append(Element("div", {}, [note]))
-    tree.extend(notes[::-1])
+    return names
 
 
 def indented(element: Element, text: str) -> str:
