@@ -221,15 +221,23 @@ def read_avif(reader: FileReader) -> Size:
 
 
 def has_metadata_items(meta: bytes) -> bool:
-    """Return whether an item with metadata has any bytes: exiftool leaves empty items (ISO/IEC 14496-12, 8.11.3)."""
+    """Return whether an item with metadata has any bytes, because exiftool leaves empty items."""
     items = {short or long for short, long in METADATA_ITEM.findall(meta)}
-    if items and (head := re.search(rb"(?s)(....)iloc(.)...(.)(.)", meta)):
-        version, sizes, more = b"".join(head.groups()[1:])
-        id_size, length = 4 if version == 2 else 2, sizes & 15
-        extents = id_size + (4 if version else 2) + (more >> 4)  # where an entry states the number of its extents
-        size = extents + 2 + (more & 15 if version else 0) + (sizes >> 4) + length  # of an entry with one extent
-        end = head.start() + int.from_bytes(head[1])
-        entries = [meta[start : start + size] for start in range(head.end() + id_size, end, size)]
-        if length and all(entry[extents : extents + 2] == b"\0\1" for entry in entries):
-            items -= {entry[:id_size] for entry in entries if not any(entry[-length:])}
-    return bool(items)
+    return bool(items - empty_items(meta))
+
+
+def empty_items(meta: bytes) -> set[bytes]:
+    """Return the ids of items without bytes, provided that each item has one extent (ISO/IEC 14496-12, 8.11.3)."""
+    box = re.search(rb"(?s)(....)iloc(.)...(.)(.)", meta)  # its length, its version, and four sizes in bytes
+    if not box:
+        return set()
+    version, sizes, more_sizes = b"".join(box.groups()[1:])
+    id_size, offset_size, length_size = 4 if version == 2 else 2, sizes >> 4, sizes & 15
+    base_size, index_size = more_sizes >> 4, more_sizes & 15 if version else 0
+    count = id_size + (4 if version else 2) + base_size  # where an entry states the number of its extents
+    size = count + 2 + index_size + offset_size + length_size  # of an entry with one extent
+    end = box.start() + int.from_bytes(box[1])
+    entries = [meta[start : start + size] for start in range(box.end() + id_size, end, size)]
+    if not length_size or any(entry[count : count + 2] != b"\0\1" for entry in entries):
+        return set()
+    return {entry[:id_size] for entry in entries if not any(entry[-length_size:])}
