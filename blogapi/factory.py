@@ -64,5 +64,5 @@ def create_app(
     for blueprint in [*BLUEPRINTS, cors] if config.cors_origins else BLUEPRINTS:
         api.register_blueprint(blueprint)
     app.register_blueprint(api)
-    protect(app, due.publish_for_request)
+    protect(app, due.admit)
     return app

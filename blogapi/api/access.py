@@ -11,7 +11,6 @@ from flask import Blueprint, Flask, current_app
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
 from blogapi.api.request import READ_METHODS, Request, current_request
-from blogapi.api.service import Service
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.keys import KnownKey
@@ -55,10 +54,10 @@ def views_for_other_methods(app: Flask, request: Request) -> list[Callable]:
     return [app.view_functions[routes.match(request.path, method)[0]] for method in methods]
 
 
-def protect(app: Flask, prepare: Callable[[Service], None]) -> None:
+def protect(app: Flask, admit: Callable[[Request], None]) -> None:
     """Guard every request, even for unknown paths, so that new views are protected by default.
 
-    `prepare` runs before a request with a key is handled. It publishes due posts, so even a GET can write.
+    `admit` refuses a request without a valid key, and a request that exceeds the limit of its key.
     """
     self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if isinstance(blueprint, SelfGuarded))
 
@@ -71,8 +70,9 @@ def protect(app: Flask, prepare: Callable[[Service], None]) -> None:
         # If the method is wrong, the views at the path decide, so that strangers get 405 rather than 401.
         views = [app.view_functions[endpoint]] if endpoint else views_for_other_methods(app, request)
         if not any(map(is_for_strangers, views)):
-            check_access(request)
-            prepare(request.service)
+            admit(request)
+            check_scope(request)
+            check_path(request)
 
 
 def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Request], None]:
@@ -127,15 +127,6 @@ def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Reques
     return limited
 
 
-@key_required
-@rate_limited
-def check_access(request: Request, key: KnownKey) -> None:
-    """Refuse what the key's scope does not permit, and paths that the router would misread."""
-    if key.scope != FULL:
-        check_scope(request, key.scope)
-    check_path(request)
-
-
 def check_path(request: Request) -> None:
     """Raise NotFound for a path that the router would misread: one that is not UTF-8 or has an encoded slash."""
     try:
@@ -150,12 +141,15 @@ def check_path(request: Request) -> None:
             raise NotFound
 
 
-def check_scope(request: Request, scope: str) -> None:
-    """Raise Forbidden unless the operation permits this scope (other than full).
+def check_scope(request: Request) -> None:
+    """Raise Forbidden unless the operation permits the scope of the request's key.
 
     Read-only and published-only keys may only use GET and HEAD, even for unknown paths. All other requests for unknown
     paths pass this check, and the router answers them.
     """
+    scope = request.key.scope if request.key else ""
+    if scope == FULL:
+        return
     view = current_app.view_functions.get(request.endpoint or "")
     operation = getattr(view, "operation", None)
     if request.method in READ_METHODS or scope == DRAFTS_ONLY:

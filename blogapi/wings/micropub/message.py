@@ -11,12 +11,12 @@ from urllib.parse import unquote_to_bytes
 from multipart import MultipartSegment
 from werkzeug.exceptions import BadRequest, Forbidden
 
-from blogapi.api.access import key_required, rate_limited, why_forbidden
+from blogapi.api.access import why_forbidden
 from blogapi.api.forms import FORM, Receive, text_of
 from blogapi.api.operations import JSON
 from blogapi.api.request import LIST_INDEX, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
 from blogapi.posts import due
-from blogapi.storage.keys import WRITE_SCOPES, KnownKey
+from blogapi.storage.keys import WRITE_SCOPES
 from blogapi.storage.models import SCOPES
 from blogapi.wings.images.uploads import FileForm, Upload
 
@@ -45,12 +45,6 @@ class Submission(NamedTuple):
     files: list[Upload]
 
 
-@key_required
-@rate_limited
-def count_key(request: Request, key: KnownKey) -> None:
-    """Check the key, and count the request. Called late, because the key may be in a form."""
-
-
 def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str] = SCOPES) -> None:
     """Check a request's key and count the request, but only once. Raises Forbidden unless the key has one of `scopes`.
 
@@ -63,9 +57,8 @@ def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str
     if tokens and "HTTP_AUTHORIZATION" not in request.environ:
         request.environ["HTTP_AUTHORIZATION"] = f"Bearer {tokens[0]}"
     if request.key is None:
-        count_key(request)
-        due.publish_for_request(request.service)
-    assert request.key is not None  # because `count_key` has checked it
+        due.admit(request)
+    assert request.key is not None  # because `admit` has checked it
     if request.key.scope not in scopes:
         raise Forbidden(why_forbidden(request.key.scope))
 
