@@ -55,15 +55,11 @@ FIELDS: dict[str, Field] = {
     "content": Field(
         "text", "required", "Markdown, kept byte for byte.", "**Friday.** Fog, and a lake.\n", MAX_CONTENT, order=0
     ),
-    "excerpt": Field(
-        "text", "optional", "A short summary for lists of posts.", "Fog, wind, and then the sun.", 1000, empty=""
-    ),
+    "excerpt": Field("text", "optional", "A short summary for lists.", "Fog, wind, and then the sun.", 1000, empty=""),
     "tags": Field(
         "tags", "default", "The tags, in this order.", ["Travel", "Lake Constance"], MAX_TAGS, empty=[], order=7
     ),
-    "cover_image": Field(
-        "url", "optional", "The address of an image.", "https://example.org/lake.jpg", MAX_URL, empty=""
-    ),
+    "cover_image": Field("url", "optional", "An image's address.", "https://example.org/lake.jpg", MAX_URL, empty=""),
     "published_at": Field(
         "time",
         "optional",
@@ -76,9 +72,7 @@ FIELDS: dict[str, Field] = {
     ),
     "created_at": Field("time", "service", "When it was created, in UTC, to the second.", TIME, stays=True, order=6),
     "updated_at": Field("time", "service", "When it last changed; at first, created_at.", TIME, stays=True, order=0),
-    "params": Field(
-        "params", "optional", "Values for the site's templates.", {"author": "Ada", "math": True}, empty={}, order=9
-    ),
+    "params": Field("params", "optional", "Values for templates.", {"author": "Ada", "math": True}, empty={}, order=9),
     "former_slugs": Field(
         "slugs",
         "optional",

@@ -12,6 +12,7 @@ from werkzeug.http import HTTP_STATUS_CODES
 from blogapi.api.operations import JSON
 from blogapi.api.request import READ_METHODS, Request
 from blogapi.documents import dump, etag_of, hash_of
+from blogapi.paging import Page
 
 POSTS_PATH = "/v1/posts/"
 Pairs = Iterable[tuple[str, str]]
@@ -90,18 +91,17 @@ def created_response(request: Request, post_id: int, document: bytes) -> Respons
     return document_response(request, document, status=201, headers=[location])
 
 
-def list_response(
-    request: Request, content: bytes, cursor: Any, name: str = "before", path: str | None = None
-) -> Response:
-    """Return a page of a list as JSON, with a Link to the next page and an entity tag that covers both.
+def list_response(request: Request, page: Page[bytes, Any], name: str = "before", path: str | None = None) -> Response:
+    """Return a page of JSON objects, with a Link to the next page, if any, and an entity tag that covers both.
 
-    The Link (RFC 8288) repeats the query with `name` set to the cursor, which is None after the last page. The Link is
-    path-absolute and never built from the Host header.
+    The Link (RFC 8288) repeats the query with `name` set to the cursor. It is path-absolute and never built from the
+    Host header.
     """
+    content = b"[%b]\n" % b",".join(page.items)
     tag = hash_of(content)
-    if cursor is None:
+    if page.next is None:
         return tagged_response(request, content, tag)
-    link = _link(request.with_prefix(path or request.path), tuple(request.query.items()), name, str(cursor))
+    link = _link(request.with_prefix(path or request.path), tuple(request.query.items()), name, str(page.next))
     return tagged_response(request, content, hash_of((tag + link).encode()), headers=[("Link", link)])
 
 

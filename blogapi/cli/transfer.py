@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -30,7 +30,7 @@ from blogapi.wings.transfer.report import Report
 from blogapi.wings.transfer.sites import PLACEHOLDERS, is_pattern
 from blogapi.wings.transfer.sources import Sources
 
-STATIC_FOLDERS = ("", "static", "public")  # folders in which to look for images whose URLs begin with a slash
+TOPS = ("", "static", "public")  # subfolders in which to look for images whose URLs begin with a slash
 
 
 def pattern(value: str) -> str:
@@ -89,7 +89,7 @@ def import_posts(
         archives = Archives(paths, os.path.realpath(top))
         stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
         report = Report(dry_run, redirects, stored.counts, archives.paths)
-        images = None if no_images else local_images(archives.paths, config.base_url, static, stored)
+        images = None if no_images else LocalImages([*archives.paths], config.base_url, static, stored.is_stored, TOPS)
         options |= {"zone": config.timezone, "post_url": config.post_url}
         sources = Sources([*archives.paths], spool, time.time(), images=images, faults=archives.faults, **options)
         sources.unread |= archives.left_out
@@ -97,12 +97,6 @@ def import_posts(
         status = report.print_all(import_results(database, sources, stored, fetcher, events), sources)
         index.tidy(database)
     sys.exit(status)
-
-
-def local_images(paths: Collection[Path], url: str, static: Path | None, stored: ImageStore) -> LocalImages:
-    """Return the images that the imported files can use."""
-    tops = [folder / name for folder in paths for name in STATIC_FOLDERS]
-    return LocalImages([*paths], url, static, stored.is_stored, tops)
 
 
 def import_results(

@@ -43,7 +43,7 @@ DELETE_OLDEST = Compiled(
 
 def add_retagging(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
     """Store the tags that a post had before a site-wide tag change."""
-    tx.execute(INSERT_RETAGGING, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
+    tx.defer(INSERT_RETAGGING, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
 
 
 _number = Retagging.select(fn.COUNT(Retagging.number)).where(

@@ -17,7 +17,7 @@ DERIVED_TTL = timedelta(minutes=10)  # lifetime of a key derived from the conten
 class IdempotencyKey(NamedTuple):
     """The name that a client gave a request, and a hash of the request's content."""
 
-    client: bytes  # SHA-256 of the name of the client's API key; regenerating the key does not change it
+    digest: bytes  # SHA-256 of the name of the API key; regenerating the key does not change it
     name: str
     request: bytes  # SHA-256 of the body and the query
     is_derived: bool = False  # whether the name is derived from the content, because the request has no header
@@ -33,16 +33,13 @@ class PastRequest(NamedTuple):
 def find(reader: Reader, key: IdempotencyKey) -> PastRequest | None:
     """Return the request that used this key recently, if any."""
     since = earlier(reader.now, DERIVED_TTL if key.is_derived else TTL)
-    row = reader.row(SELECT_USED_SINCE, client=key.client, name=key.name, since=since)
+    row = reader.row(SELECT_USED_SINCE, digest=key.digest, name=key.name, since=since)
     return PastRequest._make(row) if row else None
 
 
-_used = (Idempotency.digest == Placeholder("client")) & (Idempotency.name == Placeholder("name"))
-SELECT_USED_SINCE = Compiled(
-    Idempotency.select(Idempotency.request, Idempotency.post_id).where(
-        _used, Idempotency.created_at > Placeholder("since")
-    )
-)
+_used = (Idempotency.digest == Placeholder("digest")) & (Idempotency.name == Placeholder("name"))
+_used &= Idempotency.created_at > Placeholder("since")
+SELECT_USED_SINCE = Compiled(Idempotency.select(Idempotency.request, Idempotency.post_id).where(_used))
 
 
 def add_once(
@@ -68,8 +65,8 @@ def add_once(
     post = add(tx, fields, author)
     prune(tx)
     if key.is_derived:  # An expired row for this key may still exist.
-        tx.defer(Idempotency.delete().where(Idempotency.digest == key.client, Idempotency.name == key.name))
-    row = {"digest": key.client, "name": key.name, "request": key.request}
+        tx.defer(Idempotency.delete().where(Idempotency.digest == key.digest, Idempotency.name == key.name))
+    row = {"digest": key.digest, "name": key.name, "request": key.request}
     tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
     return post
 

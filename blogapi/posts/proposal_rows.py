@@ -41,7 +41,7 @@ def _rewrite(tx: Transaction, proposal_id: int, base: dict, tags: list[str]) -> 
     proposal = json.loads(text)
     changes = proposal["changes"] | {"tags": tags}
     texts = {"base": dump(base), "tags": dump(tags), "document": dump(proposal | {"changes": changes})}
-    tx.execute(UPDATE_TEXTS, id=proposal_id, bytes=len(dump(changes).encode()), **texts)
+    tx.defer(UPDATE_TEXTS, id=proposal_id, bytes=len(dump(changes).encode()), **texts)
 
 
 _has_id = Proposal.id == Placeholder("id")

@@ -67,8 +67,7 @@ def list_posts(request: Request) -> Response:
     """
     query = scoped_query(request)
     page = Page([], None) if query is None else list_page(request.database, query, request.client)
-    content = b"[%b]\n" % b",".join(page.items)
-    return list_response(request, content, page.next)
+    return list_response(request, page)
 
 
 def list_page(database: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:

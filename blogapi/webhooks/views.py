@@ -194,9 +194,7 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
     return no_content(request)
 
 
-@views.operation(
-    "POST /v1/webhooks/<id:webhook_id>/ping", ResponseSpec(202, "The ping, to be sent soon.", DeliverySchema())
-)
+@views.operation("POST /v1/webhooks/<id:webhook_id>/ping", ResponseSpec(202, "The pending ping.", DeliverySchema()))
 def ping_webhook(request: Request, webhook_id: int) -> Response:
     """Send a ping with a sample post to a webhook.
 

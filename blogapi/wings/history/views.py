@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from flask import Response
 from marshmallow import fields
@@ -16,6 +17,7 @@ from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_
 from blogapi.api.views import Views
 from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, ID_PATTERN, WITHOUT_CONTENT, dump
 from blogapi.markdown.http import POST_TYPES, post_or_file_response
+from blogapi.paging import Page
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import MOMENT, PostSchema, parse_second
 from blogapi.posts.views import CHANGED_POST, LIST_HEADERS
@@ -79,8 +81,8 @@ def list_revisions(request: Request, post: posts.PostRef) -> Response:
     """
     post_id = posts.id_of(request.database, post)
     page = revisions.page(request.database, post_id, **request.query)
-    content = kept_json(page.items, lambda revision: {"revision": str(revision.version), "replaced_at": revision.until})
-    return list_response(request, content, page.next, path=f"{POSTS_PATH}{post_id}/revisions")
+    shown = as_json(page, lambda revision: {"revision": str(revision.version), "replaced_at": revision.until})
+    return list_response(request, shown, path=f"{POSTS_PATH}{post_id}/revisions")
 
 
 @views.operation(
@@ -120,14 +122,11 @@ def list_trash(request: Request) -> Response:
     A deleted post is kept for 30 days.
     """
     page = revisions.trash(request.database, **request.query)
-    content = kept_json(page.items, lambda post: {"deleted_at": post.until})
-    return list_response(request, content, page.next)
+    return list_response(request, as_json(page, lambda post: {"deleted_at": post.until}))
 
 
 @views.operation(
-    "GET /v1/trash/<id:post>",
-    ResponseSpec(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES),
-    scopes=READ_SCOPES,
+    "GET /v1/trash/<id:post>", ResponseSpec(200, "The post.", PostSchema(), ("ETag",), POST_TYPES), scopes=READ_SCOPES
 )
 def get_trashed_post(request: Request, post: int) -> Response:
     """Get a post in the trash, as JSON or as a Markdown file."""
@@ -164,7 +163,10 @@ def post_not_found(error: PostDoesNotExist) -> Response:
     return error_response(exceptions.NotFound(message))
 
 
-def kept_json(kept: list[revisions.KeptPost], known: Callable[[revisions.KeptPost], dict[str, str]]) -> bytes:
-    """Return versions of posts as JSON. `known` returns additional fields for a version, which come first."""
-    heads = [dump(known(post) | {"by": post.author}).removesuffix("}").encode() for post in kept]
-    return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, post.post) for head, post in zip(heads, kept, strict=True))
+def as_json(
+    page: Page[revisions.KeptPost, Any], known: Callable[[revisions.KeptPost], dict[str, str]]
+) -> Page[bytes, Any]:
+    """Convert versions of posts to JSON. `known` returns additional fields for a version, which come first."""
+    heads = [dump(known(post) | {"by": post.author}).removesuffix("}").encode() for post in page.items]
+    items = [b'%b,"post":%b}' % (head, post.post) for head, post in zip(heads, page.items, strict=True)]
+    return Page(items, page.next)

@@ -21,7 +21,7 @@ from blogapi.api.schemas import StrictSchema, Time, doc, matching, page_size, pa
 from blogapi.api.views import Views
 from blogapi.config import is_loopback
 from blogapi.documents import dump
-from blogapi.paging import Cursor
+from blogapi.paging import Cursor, Page
 from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.images import storage as images
@@ -143,8 +143,7 @@ def list_images(request: Request) -> Response:
     A page has at most `limit` images. If there are more, the `Link` header contains the URL of the next page.
     """
     page = images.page(request.database, **request.query)
-    content = b"[%b]\n" % b",".join(document_of(request, image) for image in page.items)
-    return list_response(request, content, page.next)
+    return list_response(request, Page([document_of(request, image) for image in page.items], page.next))
 
 
 @views.operation(
@@ -155,9 +154,7 @@ def get_image(request: Request, image_id: str) -> Response:
     return document_response(request, document_of(request, images.get(request.database, image_id)))
 
 
-@views.operation(
-    "DELETE /v1/images/<image:image_id>", ResponseSpec(204, "The image is gone."), request_headers=("If-Match",)
-)
+@views.operation("DELETE /v1/images/<image:image_id>", ResponseSpec(204, "It is gone."), request_headers=("If-Match",))
 def delete_image(request: Request, image_id: str) -> Response:
     """Delete an unused image.
 

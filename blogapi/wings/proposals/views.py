@@ -128,5 +128,4 @@ def changed_since(error: proposals.ChangedSince) -> Response:
 
 def page_response(request: Request, post: posts.PostRef | None = None) -> Response:
     """Return a page of the proposals for one post or all posts."""
-    page = proposals.page(request.database, post, **request.query)
-    return list_response(request, b"[%b]\n" % b",".join(page.items), page.next)
+    return list_response(request, proposals.page(request.database, post, **request.query))

@@ -105,7 +105,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
             new = old | {"tags": change(old["tags"]), "updated_at": tx.now}
             if new["tags"] != old["tags"]:
                 effects.run_for_retagging(tx, post_id, old, new, author)
-                tx.execute(UPDATE_DOCUMENT, id=post_id, document=documents.dump(new), updated_at=tx.now)
+                tx.defer(UPDATE_DOCUMENT, id=post_id, document=documents.dump(new), updated_at=tx.now)
                 copies = {"status": old["status"], "post_id": post_id}
                 tx.execute_many(UPDATE_NAME, [{"tag": fold(name), "name": name} | copies for name in new["tags"]])
                 statuses.add(old["status"])

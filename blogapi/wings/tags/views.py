@@ -57,8 +57,8 @@ def list_tags(request: Request) -> Response:
     """
     query = scoped_query(request)
     page = Page([], None) if query is None else request.database.read_in_thread(request.client, tags.page, **query)
-    content = dump([counted._asdict() for counted in page.items]).encode() + b"\n"
-    return list_response(request, content, page.next, "after")
+    items = [dump(counted._asdict()).encode() for counted in page.items]
+    return list_response(request, Page(items, page.next), "after")
 
 
 @views.operation(

@@ -12,14 +12,7 @@ from blogapi.markdown.dates import looks_like_date
 from blogapi.markdown.fields import EPOCH
 from blogapi.markdown.front_matter import shortened
 from blogapi.markdown.programs import OURS
-from blogapi.markdown.public import (
-    OFF,
-    PLAIN_DRAFTS,
-    Inherited,
-    future_publication,
-    why_hidden,
-    without_passwords,
-)
+from blogapi.markdown.public import OFF, PLAIN_DRAFTS, Inherited, future_publication, why_hidden, without_passwords
 from blogapi.posts.params import ParamsError, check_params, is_name
 from blogapi.posts.publication import status_meant
 from blogapi.text import VISIBLE, fold

@@ -48,15 +48,16 @@ class LocalImages:
     """The images in imported folders and beside imported files. Their new URLs begin with `url`.
 
     URLs with a host or a leading slash are looked up in `static`, the root folder of the old site. If `static` is None,
-    URLs with a leading slash are looked up in the folders `tops`. `is_stored` returns whether the service has an image
-    with the given id.
+    URLs with a leading slash are looked up in the subfolders `tops` of each folder. `is_stored` returns whether the
+    service has an image with the given id.
     """
 
     def __init__(
-        self, paths: Sequence[Path], url: str, static: Path | None, is_stored: IsStored, tops: Sequence[Path] = ()
+        self, paths: Sequence[Path], url: str, static: Path | None, is_stored: IsStored, tops: Sequence[str] = ()
     ):
         self.url, self.is_stored = url, is_stored
-        self.with_host, self.without_host = ([static], [static]) if static else ([], tops)
+        self.with_host = [static] if static else []
+        self.without_host = self.with_host or [path / name for path in paths for name in tops]
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
         self.refused: dict[str, str] = {}  # file -> reason
