@@ -73,7 +73,7 @@ def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, ow
     for number, content, unsaved in ((1, "A", ["A"]), (2, "Words.", []), (3, "Changed.", ["Changed."])):
         assert (put(fields, number, content=content).json["is_saved"], contents()) == (not unsaved, unsaved)
     assert client.get("/v1/posts/1").json["content"] == "Words."
-    assert view(owner, "/settings/posts").all(".state") == ["published", "unsaved changes"]
+    assert view(owner, "/settings/posts").all(".state") == ["unsaved changes", "published"]
     page = view(owner, "/settings/posts/1/edit")
     assert page.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC (Firefox)"]
     page.press("Update")

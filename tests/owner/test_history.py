@@ -58,7 +58,7 @@ def test_the_history_shows_who_replaced_each_version_and_when(owner, client, pos
     clock.now += 60
     view(owner, "/settings/posts/1/edit").press("Save draft", title="Third")
     page = view(owner, "/settings/posts/1/history")
-    assert page.all("h1") == ["History of Third"]
+    assert page.all("h1, .back") == ["Third", "History"]
     assert page.all(".posts li") == [
         "Now",
         "Title Changed 2026-11-20 12:02 UTC by you. Before: “Second”",
