@@ -65,8 +65,8 @@ class ListQuery(NamedTuple):
     @property
     def start(self) -> Cursor[int]:
         """The cursor at which a list sorted by another time starts (exclusive)."""
-        before = self.before if isinstance(self.before, Cursor) else Cursor(LATEST, MAX_ID)
-        return min(before, Cursor(self.published_before, 0))
+        start = Cursor(self.published_before, 0)
+        return min(start, self.before) if isinstance(self.before, Cursor) else start
 
 
 def id_of(row: tuple) -> int:

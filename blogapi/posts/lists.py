@@ -11,7 +11,6 @@ from typing import Any
 from peewee import SQL, Field, Ordering, Select
 
 from blogapi import documents
-from blogapi.clock import LATEST
 from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
 from blogapi.storage.engine import Compiled, Placeholder, Reader
 from blogapi.storage.errors import Damaged, Unavailable
@@ -81,7 +80,7 @@ def _latest(reader: Reader, query: ListQuery, **values: Any) -> Iterator[tuple]:
     sort, status, by_tag, (time, post_id) = query.sort, query.status, query.tag is not None, query.start
     after = query.published_after or query.updated_after
     values |= {"time": time, "after": after}
-    if after <= time < LATEST and post_id:
+    if after <= time and post_id:
         yield from reader.rows(time_query(sort, status, by_tag, True), id=post_id, **values)
     yield from reader.rows(time_query(sort, status, by_tag, False), **values)
 
