@@ -7,16 +7,16 @@ from blogapi.bounded import OutOfBounds, check_json, check_toml, yaml_events
 from tests.cases import cases
 
 DEEP, MANY = "must be nested at most [0-9]+ deep", "must have at most [0-9]+ values"
-JSON = [
+
+
+@cases(
+    ("text", "values", "depth"),
     (b'{"a": [1, 2]}', 3, 2),  # two brackets and a comma
     (b"[" * 3 + b"]" * 3, 3, 3),
     (b"[[], [], [[]]]", 7, 3),
     (rb'["\\", ["\"[[[[,,,,"]]', 3, 2),
     (rb'["\\\"[[,,", {}]', 3, 2),
-]
-
-
-@cases(("text", "values", "depth"), JSON)
+)
 def test_the_bounds_of_json_are_exact(text, values, depth):
     check_json(text, values, depth)
     with pytest.raises(OutOfBounds, match=DEEP):

@@ -73,16 +73,10 @@ RESERVED = "is reserved for changes that no key made; choose another name"
 @cases(
     ("command", "name", "message"),
     ("create", "taken", "a key called 'taken' already exists"),
-    ("create", "", NO_NAME),
-    ("create", " ", NO_NAME),
-    ("create", "a\nb", NO_NAME),
-    ("create", "settings", f"'settings' {RESERVED}"),
-    ("create", "import", f"'import' {RESERVED}"),
-    ("create", "undo", f"'undo' {RESERVED}"),
-    ("regenerate", "unknown", "there is no key called 'unknown'"),
-    ("regenerate", "", "there is no key called ''"),
-    ("revoke", "unknown", "there is no key called 'unknown'"),
-    ("revoke", "", "there is no key called ''"),
+    *(("create", name, NO_NAME) for name in ("", " ", "a\nb")),
+    *(("create", name, f"'{name}' {RESERVED}") for name in ("settings", "import", "undo")),
+    *(("regenerate", name, f"there is no key called '{name}'") for name in ("unknown", "")),
+    *(("revoke", name, f"there is no key called '{name}'") for name in ("unknown", "")),
 )
 def test_an_impossible_name_is_refused(run, path, command, name, message):
     run("keys", "create", "taken")

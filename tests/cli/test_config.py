@@ -157,9 +157,7 @@ OF_KUBERNETES = "Kubernetes sets it for a Service"
     ("BLOGAPI_PORT", "1", r"did you mean PORT\?$"),
     ("BLOGAPI_X", "1", "known: HOST, PORT, BLOGAPI_DAT"),
     ("BLOGAPI_PORT", "tcp://10.0.0.1:8000", OF_KUBERNETES),
-    ("BLOGAPI_SERVICE_HOST", "10.0.0.1", OF_KUBERNETES),
-    ("BLOGAPI_SERVICE_PORT_HTTP", "8000", OF_KUBERNETES),
-    ("BLOGAPI_PORT_8000_TCP_ADDR", "10.0.0.1", OF_KUBERNETES),
+    *((f"BLOGAPI_{name}", "1", OF_KUBERNETES) for name in ("SERVICE_HOST", "SERVICE_PORT_HTTP", "PORT_8000_TCP_ADDR")),
 )
 def test_an_unknown_setting_is_refused_with_a_hint(variable, value, hint):
     with pytest.raises(ValueError, match=f"^{variable}: unknown setting; {hint}"):

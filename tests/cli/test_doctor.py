@@ -55,11 +55,6 @@ def test_a_missing_database_and_a_missing_server_are_faults(tmp_path):
     assert found["BLOGAPI_URL"] == f"WRONG: {url}: Connection refused; is the server running?"
 
 
-def test_another_program_on_the_port_is_a_fault(path, receiver):
-    found = checks(BLOGAPI_URL=receiver.url.rpartition("/")[0])[1]
-    assert "the response is another program's" in found["BLOGAPI_URL"]
-
-
 def test_it_says_that_a_database_is_new_or_has_no_key(path, run, folder):
     run("keys", "create", "mine")
     assert checks()[1]["contents"] == f"ok, no posts yet: {path} is new"
@@ -142,6 +137,7 @@ def test_a_server_for_an_existing_database_creates_none(tmp_path, content):
     ("answered", "fault"),
     (b"SSH-2.0-OpenSSH_9\r\n", "the response is not HTTP; is the server running?"),
     (b"HTTP/1.0 404 No\r\n\r\n", "404 No; see the log of the server; if this is another program, set PORT or BLOG"),
+    (b"HTTP/1.0 204 No Content\r\n\r\n", "the response is another program's"),
     (b"", "Remote end closed connection without response; is the server running?"),
 )
 def test_a_server_that_is_not_ours_is_a_fault(path, answered, fault):

@@ -33,14 +33,6 @@ def run(environ):
     return run_command
 
 
-@pytest.fixture
-def key_in_current_folder(environ, tmp_path):
-    """The default database, blog.db, with a key called phone."""
-    with opened(tmp_path / "blog.db") as database:
-        add_key(database, "phone")
-        yield database
-
-
 # What systemd 252 reads; each name is HOST
 VALUES = {
     "HOST=a": "a",
@@ -171,18 +163,18 @@ def test_config_also_says_what_is_wrong(run, tmp_path):
     assert errors == ["PORT: must be a whole number from 1 to 65535, not 'http'"]
 
 
-def test_a_database_url_with_an_ampersand_never_leads_to_another_database(run, key_in_current_folder, tmp_path):
+def test_a_key_is_revoked_in_the_database_that_the_file_names_and_never_in_another(run, environ, tmp_path):
     url = "postgresql://blogapi@127.0.0.1:1/blog?sslmode=disable&connect_timeout=1"
-    (tmp_path / ".env").write_text(f"BLOGAPI_DATABASE={url}\n")
-    status, output, (error,) = run("keys", "revoke", "phone")
-    assert (status, output) == (1, [])
-    assert "the database postgresql://blogapi@127.0.0.1:1/blog" in error
-    assert [key.name for key in keys.listing(key_in_current_folder)] == ["phone"]
-
-
-def test_a_revoked_key_is_said_to_be_gone_from_a_database(run, key_in_current_folder, tmp_path):
-    (tmp_path / ".env").write_text(f"BLOGAPI_DATABASE={tmp_path}/blog.db\n")
-    assert run("keys", "revoke", "phone")[:2] == (0, [f"revoked phone in {tmp_path}/blog.db"])
+    with opened(tmp_path / "blog.db") as database:  # the default, in the current folder
+        add_key(database, "phone")
+        (tmp_path / ".env").write_text(f"BLOGAPI_DATABASE={url}\n")
+        status, output, (error,) = run("keys", "revoke", "phone")
+        assert (status, output) == (1, [])
+        assert "the database postgresql://blogapi@127.0.0.1:1/blog" in error
+        assert [key.name for key in keys.listing(database)] == ["phone"]
+        del environ["BLOGAPI_DATABASE"]
+        (tmp_path / ".env").write_text(f"BLOGAPI_DATABASE={tmp_path}/blog.db\n")
+        assert run("keys", "revoke", "phone")[:2] == (0, [f"revoked phone in {tmp_path}/blog.db"])
 
 
 def test_push_takes_its_address_from_the_file(run, tmp_path):

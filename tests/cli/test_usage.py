@@ -15,6 +15,7 @@ from tests.cases import cases
 from tests.cli.conftest import stored
 from tests.service import BIN
 
+NO_URLS = ["", "blog.example.org", "ftp://a.example", f"https://a.example/{'x' * 3000}"]
 NO_TIME = "Invalid value for '--since': must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
 
 
@@ -27,13 +28,14 @@ COMMANDS = {
 }
 
 
-def test_each_command_succeeds(run, storage, write, tmp_path, monkeypatch):
+def test_each_command_succeeds_and_openapi_prints_the_description(run, storage, write, tmp_path, monkeypatch, stranger):
     write({"posts/a.md": "# A"})
     monkeypatch.chdir(tmp_path / "blog")
     assert {*COMMANDS, "serve", "doctor", "push", "pull", "status"} == {*command_line.list_commands(None)}
     for command, arguments in COMMANDS.items():
         status, output, error = run(command, *arguments.split())
         assert (status, error) == (0, []), (command, output, error)
+    assert json.loads("".join(run("openapi")[1])) == stranger.get("/openapi.json").json
     assert run("--version")[1] == [f"blogapi {version('blogapi')}"]
 
 
@@ -62,17 +64,10 @@ def test_a_locale_that_lacks_characters_changes_no_exit_status(storage, write, t
     (["import", "--permalink", "/:name/", "."], "Invalid value for '--permalink': must be one of date, pretty,"),
     (["import", "--base-url", "a", "."], "Invalid value for '--base-url': must be an absolute http or https URL"),
     (["import", "--static", "typo", "."], "Invalid value for '--static': Directory 'typo' does not exist."),
-    (["import", ""], "': must not be empty"),
-    (["import", ".", ""], "': must not be empty"),
-    (["export", ""], "': must not be empty"),
+    *((arguments, "': must not be empty") for arguments in (["import", ""], ["import", ".", ""], ["export", ""])),
     (["images", "--delete"], "--delete needs --unused"),
-    (["images", "--rebase", ""], "must be an absolute http or https URL"),
-    (["images", "--rebase", "blog.example.org"], "must be an absolute http or https URL"),
-    (["images", "--rebase", "ftp://a.example"], "must be an absolute http or https URL"),
-    (["images", "--rebase", f"https://a.example/{'x' * 3000}"], "must be an absolute http or https URL"),
-    (["undo", "--since", "yesterday"], NO_TIME),
-    (["undo", "--since", ""], NO_TIME),
-    (["undo", "--since", "2026-13-01"], NO_TIME),
+    *((["images", "--rebase", url], "must be an absolute http or https URL") for url in NO_URLS),
+    *((["undo", "--since", time], NO_TIME) for time in ("yesterday", "", "2026-13-01")),
 )
 def test_a_senseless_argument_is_refused(run, storage, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
@@ -93,10 +88,6 @@ def test_the_help_of_every_command_names_the_exit_statuses(run):
 
     check(command_line)
     assert "Exit status: 0 for success" in " ".join(run("--help")[1])
-
-
-def test_openapi_prints_the_description_of_the_service(run, stranger):
-    assert json.loads("".join(run("openapi")[1])) == stranger.get("/openapi.json").json
 
 
 def test_a_shell_completes_commands_and_options():

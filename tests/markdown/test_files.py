@@ -56,27 +56,15 @@ def test_a_post_is_written_as_a_person_would_without_fields_that_have_no_value()
     assert render(post) == b"---\ntitle: A\nslug: a\nstatus: draft\ncreated_at: 2026\nid: a\n---\n\nB"
 
 
+UNQUOTED = ["Don't", "C# and F#", "a, b [c] {d}", "Schöne Grüße", "日本語", "Hi 🌍"]
+QUOTED = ["It's a day: really", "One # two", "ends:", "yes", "Null", "2024", "1e3", "0o17", ".inf", "2026-11-20"]
+QUOTED += ["12:30:45", "~", "- a"]
+
+
 @cases(
     ("title", "written"),
-    ("It's a day: really", '"It\'s a day: really"'),
-    ("Don't", "Don't"),
-    ("C# and F#", "C# and F#"),
-    ("One # two", '"One # two"'),
-    ("ends:", '"ends:"'),
-    ("a, b [c] {d}", "a, b [c] {d}"),
-    ("Schöne Grüße", "Schöne Grüße"),
-    ("日本語", "日本語"),
-    ("Hi 🌍", "Hi 🌍"),
-    ("yes", '"yes"'),
-    ("Null", '"Null"'),
-    ("2024", '"2024"'),
-    ("1e3", '"1e3"'),
-    ("0o17", '"0o17"'),
-    (".inf", '".inf"'),
-    ("2026-11-20", '"2026-11-20"'),
-    ("12:30:45", '"12:30:45"'),
-    ("~", '"~"'),
-    ("- a", '"- a"'),
+    *((title, title) for title in UNQUOTED),
+    *((title, f'"{title}"') for title in QUOTED),
     ('"x"', '"\\"x\\""'),
     ("\ufeffa\u2028b\tc\r\n", '"\\ufeffa\\u2028b\\tc\\r\\n"'),
 )

@@ -132,40 +132,30 @@ def test_a_post_can_be_read_as_a_markdown_file_but_errors_and_lists_are_always_j
     assert "X-RateLimit-Limit" in answer.headers
 
 
-@cases(
-    ("accept", "markdown"),
-    ("text/markdown", True),
-    ("Text/Markdown", True),
-    ("text/markdown; charset=utf-8", True),
-    ("text/*", True),
-    ("text/html, text/markdown", True),
-    ("application/json;q=0.5, text/markdown", True),
-    ("application/json;q=0, text/markdown;q=0.1", True),
-    ("text/markdown;q=0.9, application/json;q=0.8, */*;q=0.1", True),
-    ("application/json;q=0.1, */*", True),
-    ("text/markdown, */*", True),  # a named type takes precedence over a wildcard
-    ("text/markdown, */*;q=0.5", True),
-    ("text/*;q=0.5, application/json;q=0.4", True),
-    ("text/markdown, application/json", False),
-    ("application/json", False),
-    ("application/*, text/markdown", True),
-    ('application/json; charset="UTF-8", text/markdown', False),
-    ("text/markdown; variant=GFM", False),
-    ("text/markdown;q=0.5, application/json", False),
-    ("text/markdown;q=0", False),
-    ("text/markdown;q=0, text/*", False),
-    ("text/markdown;q=0.2, text/*, application/json;q=0.5", False),
-    ("*/*", False),
-    ("text/html, */*;q=0.8", False),
-    ("text/html", False),
-    ("", False),
-    ("text/markdown;q=x", False),
-    ("text/", False),
-    (",,;q", False),
-)
-def test_markdown_is_sent_if_it_is_preferred_to_json(send, get, accept, markdown):
+MARKDOWN_IS_PREFERRED = [
+    *("text/markdown", "Text/Markdown", "text/markdown; charset=utf-8", "text/*", "text/html, text/markdown"),
+    *("application/json;q=0.5, text/markdown", "application/json;q=0, text/markdown;q=0.1"),
+    *("text/markdown;q=0.9, application/json;q=0.8, */*;q=0.1", "application/json;q=0.1, */*"),
+    *("text/markdown, */*", "text/markdown, */*;q=0.5"),  # A named type takes precedence over a wildcard.
+    *("text/*;q=0.5, application/json;q=0.4", "application/*, text/markdown"),
+]
+JSON_IS_PREFERRED = [
+    *("text/markdown, application/json", "application/json", 'application/json; charset="UTF-8", text/markdown'),
+    *("text/markdown; variant=GFM", "text/markdown;q=0.5, application/json", "text/markdown;q=0"),
+    *(
+        "text/markdown;q=0, text/*",
+        "text/markdown;q=0.2, text/*, application/json;q=0.5",
+        "*/*",
+        "text/html, */*;q=0.8",
+    ),
+    *("text/html", "", "text/markdown;q=x", "text/", ",,;q"),
+]
+
+
+@cases("accept", MARKDOWN_IS_PREFERRED + JSON_IS_PREFERRED)
+def test_markdown_is_sent_if_it_is_preferred_to_json(send, get, accept):
     send()
-    answer = get(accept)
+    answer, markdown = get(accept), accept in MARKDOWN_IS_PREFERRED
     assert answer.status_code == 200
     assert answer.mimetype == ("text/markdown" if markdown else "application/json")
     assert ("Content-Disposition" in answer.headers) == markdown

@@ -63,9 +63,6 @@ def test_a_post_is_public_only_if_no_word_of_any_program_says_otherwise():
         assert why_hidden(read_yaml(text)[0], (), NOW), text
     for text in every(SHOWN):
         assert why_hidden(read_yaml(text)[0], (), NOW) == "", text
-
-
-def test_toml_says_the_same():
     for text in ("draft = true", "expiryDate = 2020-01-01", "[_build]\nrender = 'never'", "[extra]\nhidden = true"):
         assert why_hidden(read_toml(text)[0], (), NOW), text
     assert why_hidden(read_toml("draft = false\nexpiryDate = 2030-01-01")[0], (), NOW) == ""

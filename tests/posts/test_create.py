@@ -186,14 +186,10 @@ def test_a_slug_is_created_from_the_title(client, post, title, slug):
     client.delete(f"/v1/posts/{created['id']}")
 
 
-def test_a_taken_slug_gets_the_next_free_number(post):
+def test_a_taken_slug_gets_the_next_free_number_after_logarithmically_many_look_ups(post, database, statements):
     post(slug="a-title-3")
     assert [post()["slug"] for _ in range(4)] == ["a-title", "a-title-2", "a-title-4", "a-title-5"]
-
-
-def test_the_number_of_look_ups_for_a_slug_grows_logarithmically(post, database, statements):
-    slugs = ["a-title", *(f"a-title-{number}" for number in range(2, 1001))]
-    rows = [{"slug": slug, "status": "draft", "document": "{}"} for slug in slugs]
+    rows = [{"slug": f"a-title-{number}", "status": "draft", "document": "{}"} for number in range(6, 1001)]
     database.write(lambda tx: tx.execute(Post.insert_many(rows)))
     with statements() as collected:
         assert post()["slug"] == "a-title-1001"

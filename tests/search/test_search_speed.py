@@ -20,14 +20,9 @@ from tests.cases import cases
 @cases(
     "query",
     [
-        {"q": "fog", "sort": "relevance"},
-        {"q": "fo*"},
-        {"q": "fog lake"},
-        {"q": '"fog lake"'},
-        {"q": "東京"},
-        {"q": "fog", "status": "draft"},
-        {"q": "fog", "tag": "a"},
-        {"q": "fog", "sort": "published_at"},
+        *({"q": q} for q in ("fo*", "fog lake", '"fog lake"', "東京")),
+        *({"q": "fog", "sort": sort} for sort in ("relevance", "published_at")),
+        *({"q": "fog", "status": "draft"}, {"q": "fog", "tag": "a"}),
     ],
 )
 def test_others_are_served_during_a_search_that_may_take_long(client, meanwhile, query):

@@ -199,11 +199,8 @@ def served(*clients):
     return order
 
 
-def test_requests_of_one_client_do_not_keep_another_waiting():
+def test_clients_take_turns_and_so_do_known_ones_and_strangers_however_many_addresses_there_are():
     assert served(A, A, A, Client("b", is_known=True)) == ["a", "b", "a", "a"]
-
-
-def test_known_clients_and_strangers_alternate_however_many_addresses_there_are():
     addresses = [Client(f"127.0.0.{number}") for number in range(1, 5)]
     assert served(*addresses, A, A) == ["127.0.0.1", "a", "127.0.0.2", "a", "127.0.0.3", "127.0.0.4"]
 

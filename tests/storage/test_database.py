@@ -9,6 +9,7 @@ import pytest
 from peewee import SQL
 
 import blogapi
+from blogapi.copy import tables
 from blogapi.documents import STATUSES
 from blogapi.paging import ListQuery
 from blogapi.posts import lists
@@ -133,10 +134,11 @@ def names_in(source, models):
             yield from ((model, keyword.arg) for keyword in node.keywords if keyword.arg and model in models)
 
 
-def test_every_column_that_the_code_names_exists():
+def test_every_column_that_the_code_names_exists_and_a_copy_has_the_tables_of_all_models():
     """The models have no annotations, so mypy cannot find a misspelt column."""
     models = {model.__name__: model for model in BaseModel.__subclasses__()}
     files = Path(blogapi.__file__).parent.rglob("*.py")
     names = {name for file in files for name in names_in(file.read_text(), models)}
     assert {model for model, _ in names} >= models.keys()
     assert [(model, name) for model, name in names if not hasattr(models[model], name)] == []
+    assert {model._meta.table_name for model in models.values()} == set(tables())

@@ -85,19 +85,20 @@ def test_endless_headers_lines_and_pages_are_refused():
             assert said in refused(address), said
 
 
-def test_waits_at_the_rate_limit_grow_from_a_second_and_end_after_an_hour():
-    for asked, expected in ((b"0", [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1553]), (b"999999999", [3600])):
+def test_waits_grow_from_a_second_and_end_after_an_hour_at_the_rate_limit_or_after_some_failures():
+    limit, failure = (
+        (b"429 Too Many Requests", "the rate limit is reached"),
+        (b"503 Unavailable", "returned status 503"),
+    )
+    for (status, said), asked, expected in (
+        (limit, b"0", [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1553]),
+        (limit, b"999999999", [3600]),
+        (failure, b"0", [2**number for number in range(MAX_ATTEMPTS - 1)]),
+    ):
         waits = []
-        with service(response(b"{}", b"Retry-After: " + asked, status=b"429 Too Many Requests")) as address:
-            assert refused(address, waits) == "the rate limit is reached"
+        with service(response(b"{}", b"Retry-After: " + asked, status=status)) as address:
+            assert refused(address, waits) == said
         assert waits == expected
-
-
-def test_waits_after_failures_grow_and_end():
-    waits = []
-    with service(response(b"{}", b"Retry-After: 0", status=b"503 Service Unavailable")) as address:
-        assert refused(address, waits) == "returned status 503"
-    assert waits == [2**number for number in range(MAX_ATTEMPTS - 1)]
 
 
 def test_a_date_that_is_none_is_ignored():

@@ -131,14 +131,11 @@ FEED = """<rss version="2.0"><channel><item><title>A</title><link>https://a.exam
 <pubDate>{}</pubDate><description>Text{}</description></item></channel></rss>"""
 
 
-def test_a_post_of_an_export_whose_date_cannot_be_read_is_a_draft(read_file):
+def test_a_post_of_an_export_is_a_draft_if_its_date_cannot_be_read_or_it_has_text_for_members_only(read_file):
     for text in ("30 Feb 2024", "0000-01-01", "yesterday"):
         item = read_file("a.xml", FEED.format(text, ""))
         assert (item.fields["status"], item.notes[Note.UNREAD_DATES]) == ("draft", (None, text))
     assert read_file("a.xml", FEED.format("", "")).fields["status"] == "published"
-
-
-def test_an_export_with_text_for_members_only_is_a_draft(read_file):
     for mark in ("[members_only]", "&lt;!-- wp:jetpack/paywall /--&gt;", "&lt;!--members-only--&gt;"):
         item = read_file("a.xml", FEED.format("2024-03-05", mark))
         assert (item.fields["status"], item.notes[Note.HIDDEN][1][:7]) == ("draft", "paywall"), mark

@@ -37,6 +37,10 @@ def test_patterns_of_a_usual_gitignore_are_no_danger():
         path
     )
     assert Patterns(["**/2016*/**", "posts/*my*"], are_rooted=False).matches(path)
+    # Patterns that git cannot read match nothing, and stop nothing.
+    unreadable = ["!", "b\\", "[z-a]", "b{4294967295}", "(" * 250 + ")" * 249]
+    assert not Patterns(unreadable).matches("a.md")
+    assert Patterns([*unreadable, "a.md"]).matches("a.md")
 
 
 def test_patterns_that_could_take_long_or_are_read_otherwise_match_at_once():
@@ -50,12 +54,6 @@ def test_patterns_that_could_take_long_or_are_read_otherwise_match_at_once():
         assert Patterns(["b"] * (MAX_PATTERNS + 1)).matches(path)
         for pattern in ("a*b", "b/.*", r"\.Rmd$"):
             assert not Patterns([pattern], REGEXES["ignorefiles"]).matches(path), pattern
-
-
-def test_a_pattern_that_git_cannot_read_matches_nothing_and_stops_nothing():
-    unreadable = ["!", "b\\", "[z-a]", "b{4294967295}", "(" * 250 + ")" * 249]
-    assert not Patterns(unreadable).matches("a.md")
-    assert Patterns([*unreadable, "a.md"]).matches("a.md")
 
 
 def test_a_configuration_whose_aliases_have_no_end_is_refused():

@@ -28,20 +28,13 @@ from tests.timing import time_limit
     ("", "2020-01-2-trip/index.md", "trip"),
     ("", "2020-01-02-trip/index.md", "trip"),
     ("", "posts/trip/index.md", "trip"),
-    ("slug: b\npermalink: /c/", "a.md", "b"),
-    ("permalink: /2020/01/02/b.html", "a.md", "b"),
-    ("permalink: /b/index.html", "a.md", "b"),
-    ("path: x/b", "a.md", "b"),
+    *((text, "a.md", "b") for text in ("slug: b\npermalink: /c/", "permalink: /2020/01/02/b.html", "path: x/b")),
+    *((text, "a.md", "b") for text in ("permalink: /b/index.html", "permalink: false\nurl: /b", "postSlug: b")),
     ("url: https://a.example/x/B%20c/?q#f", "a.md", "b-c"),
     ("permalink: /2019/01/02/%C3%BCber-uns/", "a.md", "uber-uns"),
     ("url: https://a.example/", "a.md", "a"),
-    ("permalink: /", "a.md", "a"),
-    ("permalink: false\nurl: /b", "a.md", "b"),
-    ("permalink: pretty", "a.md", "a"),
-    ("permalink: /:categories/:title.html", "a.md", "a"),
+    *((f"permalink: {text}", "a.md", "a") for text in ("/", "pretty", "/:categories/:title.html", "[a, b]")),
     ("permalink: '/x/{{ page.fileSlug }}/'", "a.md", "a"),
-    ("permalink: [a, b]", "a.md", "a"),
-    ("postSlug: b", "a.md", "b"),  # Astro themes
 )
 def test_the_slug_comes_from_the_file_its_path_or_its_name(item, text, name, slug):
     assert item(f"title: A\n{text}", name).fields["slug"] == slug

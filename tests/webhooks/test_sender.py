@@ -109,10 +109,7 @@ def test_a_message_is_retried_for_four_days_and_then_only_once_on_request(
         (429, "Fri, 20 Nov 2026 12:10:00 GMT", 600),
         (503, "99999999999999999999", 86_400),
         (503, "Fri, 20 Nov 2099 12:10:00 GMT", 86_400),
-        (503, "1", 5),
-        (503, "Thu, 19 Nov 2026 12:00:00 GMT", 5),
-        (503, "-120", 5),
-        (503, "soon", 5),
+        *((503, text, 5) for text in ("1", "Thu, 19 Nov 2026 12:00:00 GMT", "-120", "soon")),
         (500, "120", 5),
     ],
 )

@@ -9,10 +9,8 @@ from functools import partial
 
 import pytest
 
-from blogapi.copy import tables
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import BaseModel
 from blogapi.storage.setup import APPLICATION_ID
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.upgrades import VERSION
@@ -46,10 +44,6 @@ def test_connecting_waits_for_a_program_that_closes_the_database_in_exclusive_mo
     with closing(engine.another(0)) as connected:
         Database(connected).check()
     closes.join()
-
-
-def test_a_copy_has_the_tables_of_all_models():
-    assert {model._meta.table_name for model in BaseModel.__subclasses__()} == set(tables())
 
 
 @pytest.mark.parametrize(
