@@ -128,7 +128,8 @@ def test_the_bar_is_always_in_view_and_never_covers_the_caret(window, width, hei
     place = "document.querySelector(each).getBoundingClientRect().toJSON()"
     place = f"return ['#content', '.bar', '.tools'].map(each => {place})"
     for text in ("\n" * 40, "\n", "words that wrap " * 20):
-        window.press(text)
+        window.browser.end_composition(text[:-1])
+        window.press(text[-1])
         content, bar, tools = window.browser.execute_script(place)
         assert height < 400 or 0 <= tools["top"] < tools["bottom"] < bar["top"]
         assert content["bottom"] <= bar["top"] < bar["bottom"] <= height + 1

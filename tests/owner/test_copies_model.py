@@ -176,8 +176,9 @@ class Blog:
         return found.union(*(words_in(document) for (document,) in versions))
 
 
-def write_at_random(database, seeds):
-    for seed in seeds:
+@pytest.mark.both_engines
+def test_no_typed_word_is_ever_out_of_reach(database, scale):
+    for seed in range(60 if scale == 1 else 2000):
         blog = Blog(database, seed)
         for step in range(STEPS):
             blog.step()
@@ -186,14 +187,3 @@ def write_at_random(database, seeds):
             assert blog.typed <= blog.reachable(), (seed, step)
             current = [copy.draft for copy, _ in blog.copies() if copy.state in (OPEN, SAVED)]
             assert len(current) == len({*current}), (seed, step)
-
-
-@pytest.mark.both_engines
-def test_no_typed_word_is_ever_out_of_reach(database, scale):
-    write_at_random(database, range(60 if scale == 1 else 2000))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(20))
-def test_no_typed_word_is_ever_out_of_reach_in_many_more_cases(database, part):
-    write_at_random(database, range(100 * part, 100 * part + 100))

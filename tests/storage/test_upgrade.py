@@ -131,14 +131,15 @@ def upgrade_until(statement, path, factory=Failing):
 
 
 @pytest.mark.parametrize("release", [*RELEASES, *UNRELEASED])
-def test_an_upgrade_that_fails_at_any_statement_changes_nothing(old):
-    before = contents(old)
-    for statement in count(1):
+def test_an_upgrade_that_fails_at_any_statement_changes_nothing(old, release, scale):
+    before = old.read_bytes()
+    # The upgrade from 1.0.0 has the statements of all others.
+    for statement in count(1, 1 if release == "1.0.0" or scale > 1 else 7):
         try:
             upgrade_until(statement, old)
             break
         except sqlite3.OperationalError:
-            assert contents(old) == before, statement
+            assert old.read_bytes() == before, statement
     assert statement > 10
     assert execute(old, "PRAGMA user_version") == [(VERSION,)]
 
