@@ -90,22 +90,19 @@ TOML = [
     (f"{'.'.join([QUOTED] * 17)} = 1", f"line 2: {PARTS}"),
     ('"' + r"\"" * 30_000, "line 2: not valid TOML: Illegal character '\\n'"),
 ]
+ENDLESS = "line 1: the front matter never ends: the closing line"
 VALUES = "the front matter must have at most 2,000 values"
 FILES = [
-    (b"---\ntitle: A\n", "line 1: the front matter never ends: the closing line --- is missing"),
-    (b"---", "line 1: the front matter never ends: the closing line --- is missing"),
-    (b"+++\ntitle = 'A'\n---\n", "line 1: the front matter never ends: the closing line +++ is missing"),
+    *((data, f"{ENDLESS} --- is missing") for data in (b"---\ntitle: A\n", b"---")),
+    (b"+++\ntitle = 'A'\n---\n", f"{ENDLESS} +++ is missing"),
     (b"---\n" + b"# comment\n" * 7000 + b"---\n", "line 1: the front matter must have at most 64 KiB"),
     (b"---\ntitle: A\nslug: \xff\n---\n", "line 3: must be UTF-8"),
     (b"---\ntitle: A\n---\n\nB\n\xff", "line 6: must be UTF-8"),
     (b"A\n\xed\xa0\x80", "line 2: must be UTF-8"),
-    ("---\ntitle: A\n---\n".encode("utf-16"), "line 1: must be UTF-8: this seems to be UTF-16"),
-    ("---\ntitle: A\n---\n".encode("utf-16-le"), "line 1: must be UTF-8: this seems to be UTF-16"),
-    (front(f"tags: [{'a, ' * 21_000}]"), f"line 2: {VALUES}"),
-    (front("tags:\n" + "- - - a\n" * 8000), f"line 2: {VALUES}"),
+    *(("---\n".encode(code), "line 1: must be UTF-8: this seems to be UTF-16") for code in ("utf-16", "utf-16-le")),
+    *((front(text), f"line 2: {VALUES}") for text in (f"tags: [{'a, ' * 21_000}]", "tags:\n" + "- - - a\n" * 8000)),
+    *((toml(f"tags = [{text}]"), f"line 2: {VALUES}") for text in ("1," * 30_000, "[]," * 20_000)),
     (front("".join(f"a{number}:\n" for number in range(8000))), f"line 2: {VALUES}"),
-    (toml(f"tags = [{'1,' * 30_000}]"), f"line 2: {VALUES}"),
-    (toml(f"tags = [{'[],' * 20_000}]"), f"line 2: {VALUES}"),
     (toml("".join(f"a{number} = 1\n" for number in range(6000))), f"line 2: {VALUES}"),
 ]
 REFUSED = [(front(text), message) for text, message in YAML] + [(toml(text), message) for text, message in TOML] + FILES

@@ -11,7 +11,7 @@ from tests.api.fixtures import LATER, with_key
 from tests.cases import cases
 from tests.conftest import without_id
 from tests.images.pictures import jpeg
-from tests.micropub.requests import MEDIA, PATH, URL, URLENCODED, bad, entry, error, form, query
+from tests.micropub.conftest import MEDIA, PATH, URL, URLENCODED, bad, entry, error, form, query
 from tests.service import add_key
 from tests.timing import time_limit
 

@@ -9,7 +9,7 @@ from blogapi.wings.images.storage import Image
 from tests.api.fixtures import with_key
 from tests.cases import cases
 from tests.images.pictures import jpeg, png
-from tests.micropub.requests import PATH, PLANNED, URLENCODED, bad, entry, error, form
+from tests.micropub.conftest import PATH, PLANNED, URLENCODED, bad, entry, error, form
 
 # Creations. The numbers are those of micropub.rocks's server tests.
 

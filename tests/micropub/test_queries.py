@@ -6,7 +6,7 @@ from blogapi.storage.models import PostTag
 from tests.api.fixtures import with_key
 from tests.cases import cases
 from tests.images.pictures import jpeg
-from tests.micropub.requests import MEDIA, PATH, URL, bad, error, form, query
+from tests.micropub.conftest import MEDIA, PATH, URL, bad, error, form, query
 
 
 def test_600_601_the_configuration_has_a_media_endpoint_and_no_syndication_targets(client):

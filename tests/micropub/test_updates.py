@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cases import cases
-from tests.micropub.requests import PATH, PLANNED, URL, bad
+from tests.micropub.conftest import PATH, PLANNED, URL, bad
 
 XY, NEW_YEAR = ["x", "y"], "2027-01-01T00:00:00Z"
 

@@ -226,11 +226,6 @@ def test_json_is_strict(client, body, wrong):
     assert message(client.post("/v1/posts", data=body, content_type="application/json")) == wrong
 
 
-@cases("content", ["[{," * 20_000, '"' * 20_000, '\\",[' * 9_000])
-def test_text_that_looks_like_many_values_is_a_single_text(post, content):
-    assert post(content=content)["content"] == content
-
-
 @cases(
     ("content_type", "encoding"),
     ("application/json", ""),

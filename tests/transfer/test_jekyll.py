@@ -19,19 +19,18 @@ def test_only_jekyll_tags_are_split_at_spaces(item, folder, text, tags):
 
 
 DATED = "date: 2020-01-02 03:04:05 +0500\ncategories: News Big-News"
+DEFAULT_PATTERN = ("title: x", "permalink: /:unknown/:title", "permalink: [")
 DEFAULTS = "defaults: [{scope: {path: '', type: posts}, values: {permalink: /news/:title/}}]"
 
 
 @cases(
     ("config", "options", "text", "path"),
     ("", {}, DATED, "/news/big-news/2020/01/02/A_b.html"),
-    ("title: x", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
+    *((config, {}, DATED, "/x/news/big-news/2020/01/02/A_b.html") for config in DEFAULT_PATTERN),
     ("permalink: pretty", {}, DATED, "/x/news/big-news/2020/01/02/A_b/"),
     (f"permalink: none\n{DEFAULTS}", {}, DATED, "/news/A_b/"),
     ("permalink: none", {}, DATED, "/x/news/big-news/A_b.html"),
     ("permalink: /:year-:i_month/:slug:output_ext", {}, DATED, "/2020-1/a-b.html"),
-    ("permalink: /:unknown/:title", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
-    ("permalink: [", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
     ("permalink: pretty", {"permalink": "/:y_day/:title"}, DATED, "/002/A_b"),
     ("", {"permalink": "/:y_day/:title"}, f"{DATED}\npermalink: /p/:day/:title", "/p/02/A_b"),
     ("", {}, f"{DATED}\npermalink: /p/", "/p/"),

@@ -19,6 +19,7 @@ ABSOLUTE = "url: must be an absolute http or https URL without white space"
 HOST = "url: must have a valid host, and a port from 1 to 65535"
 PRIVATE = "is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these"
 FIELDS = "unknown field; known: url, events, headers, after_seconds, body"
+TOO_MANY = {str(number): "b" for number in range(11)}, {"a": "b" * 4096}
 NAME = "must be a header name without spaces, and not one that the service sets"
 
 
@@ -64,30 +65,22 @@ def test_events_can_be_chosen_and_a_change_can_leave_out_fields(client, subscrib
     ("body", "expected"),
     ({"url": None}, "url: must not be null"),
     ({"url": ""}, "url: must have 1 to 2,048 characters"),
-    ({"url": "ftp://a.b"}, ABSOLUTE),
-    ({"url": "http://8.8.8.8:65536"}, ABSOLUTE),
-    ({"url": "http://8.8.8.8:0"}, HOST),
+    *(({"url": url}, ABSOLUTE) for url in ("ftp://a.b", "http://8.8.8.8:65536", "http://127.0.0.1\\@8.8.8.8/")),
+    *(({"url": url}, HOST) for url in ("http://8.8.8.8:0", "http://[1::2::3]")),
     ({"url": "http://%00/"}, "url: not a valid host name"),
-    ({"url": "http://127.0.0.1\\@8.8.8.8/"}, ABSOLUTE),
-    ({"url": "http://[1::2::3]"}, HOST),
     ({"url": "http://localhost"}, f"url: 127.0.0.1 {PRIVATE}"),
     ({"url": "http://[::1]:80/"}, f"url: ::1 {PRIVATE}"),
     ({"url": "http://%31%32%37.0.0.1/"}, f"url: 127.0.0.1 {PRIVATE}"),
     ({"url": "http://2852039166/latest"}, "url: 169.254.169.254 is a link-local, multicast or metadata address"),
-    ({"events": []}, "events: must have 1 to 9 events"),
-    ({"events": ["ping"] * 10}, "events: must have 1 to 9 events"),
+    *(({"events": events}, "events: must have 1 to 9 events") for events in ([], ["ping"] * 10)),
     ({"events": "ping"}, "events: must be an array of strings"),
     ({"events": ["ping", "pong"]}, f"events[1]: must be one of {', '.join(EVENTS)}"),
     ({"secret": "2"}, f'"secret": {FIELDS}'),
-    ({"headers": []}, "headers: must be an object whose values are strings"),
-    ({"headers": {"a": 1}}, "headers: must be an object whose values are strings"),
+    *(({"headers": each}, "headers: must be an object whose values are strings") for each in ([], {"a": 1})),
     ({"headers": {"A": "b", "a": "c"}}, "headers: must not have a name twice"),
     ({"headers": {"a": "b\r\nc: d"}}, "headers: a: must have visible ASCII characters, and spaces only"),
-    ({"headers": {"Host": "b"}}, f"headers: Host: {NAME}"),
-    ({"headers": {"webhook-id": "b"}}, f"headers: webhook-id: {NAME}"),
-    ({"headers": {"a b": "c"}}, f"headers: a b: {NAME}"),
-    ({"headers": {str(n): "b" for n in range(11)}}, "headers: must be at most 10, with 4,096 characters in all"),
-    ({"headers": {"a": "b" * 4096}}, "headers: must be at most 10, with 4,096 characters in all"),
+    *(({"headers": {name: "b"}}, f"headers: {name}: {NAME}") for name in ("Host", "webhook-id", "a b")),
+    *(({"headers": each}, "headers: must be at most 10, with 4,096 characters in all") for each in TOO_MANY),
     ({"after_seconds": 601}, "after_seconds: must be from 0 to 600"),
     ({"after_seconds": "1"}, "after_seconds: must be a whole number"),
     ({"body": "xml"}, "body: must be one of event, dispatch"),
