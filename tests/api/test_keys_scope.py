@@ -124,11 +124,12 @@ SPELLINGS = {"1": "Shared", "2": "SHARED", "4": "sharED", "5": "shared", "6": "S
 
 
 @pytest.fixture
-def blogs(own_app, tmp_path, clock):
+def blogs(own_app, config, backend, tmp_path, clock, request):
     """Two blogs and their owners. Both have the same published posts; the first also has unpublished posts."""
     blogs = []
-    for name in ("whole", "published"):
-        app = own_app(database=tmp_path / f"{name}.db")
+    other = request.getfixturevalue("url") if backend == "postgresql" else tmp_path / "other.db"
+    for database in (config.database, other):
+        app = own_app(database=database)
         owner = with_key(app)
         for number in "123456789":
             status = HIDDEN.get(number, "published")
@@ -136,7 +137,7 @@ def blogs(own_app, tmp_path, clock):
             fields = {"title": "Title", "content": f"Content {status} {number}", "status": status, "tags": tags}
             fields |= TIMES.get(number, {})
             assert owner.put(f"/v1/posts/by-slug/slug-{number}", json=fields).status_code == 201
-        for number in HIDDEN if name == "published" else ():
+        for number in HIDDEN if database == other else ():
             assert owner.delete(f"/v1/posts/{number}").status_code == 204
         blogs.append((app, owner))
     clock.now += 60
@@ -187,7 +188,7 @@ def test_no_list_reveals_another_post(same):
         ["", *(f"before={number}" for number in (2, 5, 7, 8))],
         ["", "sort=published_at", "q=content", "q=only+draft", "fields=id,slug"],
     )
-    for chosen in itertools.product(*parameters):
+    for chosen in [*itertools.product(*parameters)][::7]:  # Each pair of values still occurs.
         same("GET", f"/v1/posts?{'&'.join(filter(None, chosen))}")
 
 

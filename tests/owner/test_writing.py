@@ -269,6 +269,14 @@ def test_an_untouched_time_does_not_change_even_if_the_clocks_repeat_it(own_app,
     assert client.get("/v1/posts/1").json.items() >= {"title": "B", "published_at": "2025-10-26T01:30:00Z"}.items()
 
 
+@pytest.fixture
+def site_owner(own_app, post):
+    """The owner of a blog whose posts have addresses on a site. One post is a draft, and one is published."""
+    post(title="Rye bread")
+    post(title="Public", status="published")
+    return enter(own_app(post_url="https://blog.example/{slug}"))
+
+
 @cases(
     ("path", "typed", "slug", "end"),
     ("new", {"title": "Rye bread"}, "rye-bread-2", "rye-bread-2"),
@@ -279,15 +287,11 @@ def test_an_untouched_time_does_not_change_even_if_the_clocks_repeat_it(own_app,
     ("1/edit", {"title": "Wheat bread"}, "wheat-bread", "wheat-bread"),
     ("2/edit", {"title": "Wheat bread", "slug": ""}, "", "public"),
 )
-def test_a_form_learns_the_slug_and_the_address_that_it_would_get(own_app, post, client, path, typed, slug, end):
-    if not client.get("/v1/posts").json:
-        post(title="Rye bread")
-        post(title="Public", status="published")
-    owner = enter(own_app(post_url="https://blog.example/{slug}"))
-    fields = view(owner, f"/settings/posts/{path}").form("Update" if path == "2/edit" else "Save draft")[1]
+def test_a_form_learns_the_slug_and_the_address_that_it_would_get(site_owner, path, typed, slug, end):
+    fields = view(site_owner, f"/settings/posts/{path}").form("Update" if path == "2/edit" else "Save draft")[1]
     fields |= typed | {"number": "1"}
-    answer = put_copy(owner, fields).json
+    answer = put_copy(site_owner, fields).json
     assert (answer["slug"], answer["address"]) == (slug, f"https://blog.example/{end}")
-    again = view(owner, f"/settings/posts/{path}?copy={fields['copy']}").soup
+    again = view(site_owner, f"/settings/posts/{path}?copy={fields['copy']}").soup
     values = [again.select_one(f"[name={name}]")["value"] for name in ("slug", "suggested")]
     assert values == [slug or typed.get("slug", ""), slug]

@@ -22,7 +22,7 @@ CHANGED_HERE = "changed here {}: push sends it"
 GONE_THERE_CHANGED = "it has changed here, but its post is gone: push --recreate creates it again"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared(tmp_path_factory):
     with Server(tmp_path_factory.mktemp("service") / "blog.db") as service:
         yield service
