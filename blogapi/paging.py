@@ -14,7 +14,7 @@ from blogapi.storage.models import MAX_ID
 PAGE_BYTES = 4 * 1024 * 1024
 
 Item = TypeVar("Item")
-Place = TypeVar("Place")
+Next = TypeVar("Next")
 Id = TypeVar("Id", bound=int | str)
 
 
@@ -28,11 +28,11 @@ class Cursor(NamedTuple, Generic[Id]):
         return f"{self.key}_{self.id}"
 
 
-class Page(NamedTuple, Generic[Item, Place]):
+class Page(NamedTuple, Generic[Item, Next]):
     """Items of a list, such as posts' documents, and the cursor of the next page, if any."""
 
     items: list[Item]
-    next: Place | None
+    next: Next | None
 
 
 class ListQuery(NamedTuple):

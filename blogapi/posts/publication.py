@@ -47,7 +47,7 @@ def status_meant(status: str, date: str | None, now: str) -> str:
 
 
 def unscheduled(post: dict[str, Any], now: str, *, is_published: bool) -> dict[str, Any]:
-    """If the time of a scheduled post has passed, make it a draft or, with `is_published`, publish it."""
+    """If the time of a scheduled post has passed, make the post a draft or, with `is_published`, publish it."""
     if post["status"] != "scheduled" or post["published_at"] > now:
         return post
     return post | ({"status": "published"} if is_published else {"status": "draft", "published_at": None})

@@ -38,7 +38,7 @@ class Message(NamedTuple):
     id: str
     payload: bytes | None  # None if the event is damaged
     attempts: int  # how many attempts have been made
-    repeats: int
+    repeats: int  # how many redeliveries clients have requested
 
 
 class Sender:
@@ -53,7 +53,7 @@ class Sender:
         self.wake = threading.Event()  # set when a thread ends or the service stops, to wake the background thread
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # threads by webhook
-        self.attempts: list[dict[str, Any]] = []  # attempts that have not been recorded
+        self.attempts: list[dict[str, Any]] = []  # unrecorded attempts, each with the values for UPDATE_DELIVERY
         self.sent: Counter[int] = Counter()  # webhook id -> messages sent so far
 
     def finish(self) -> None:
