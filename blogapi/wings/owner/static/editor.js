@@ -23,6 +23,7 @@ export const openEditor = (area, isAdded) => {
     length += added;
     places.forEach((each) => each.at > start && (each.at = Math.max(each.at + added, start)));
     listeners.forEach((listener) => listener());
+    added > 2000 && setTimeout(() => document.activeElement === area && select(area.selectionStart, area.selectionEnd)); // Browsers do not scroll to the end of a long paste.
   });
   const insert = (text, from = area.selectionStart, to = area.selectionEnd, selected = [from + text.length]) => {
     area.focus({ preventScroll: true });

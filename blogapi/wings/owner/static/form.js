@@ -74,7 +74,7 @@ const tags = post.elements.tags;
 const known = [...tags.list.options].map((each) => each.value);
 tags.addEventListener("input", () => {
   const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1); // Suggest completions for the last tag.
-  const others = known.filter((name) => !before.includes(name));
+  const others = known.filter((name) => !before.split(/, */).includes(name));
   tags.list.replaceChildren(...others.map((name) => new Option("", `${before}${before && " "}${name}`)));
 });
 

@@ -216,13 +216,12 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   toggle.addEventListener("click", (event) => follow(event.preventDefault(), toggleBeside("preview")));
 
   // The word count, the reading time, and the text direction, because `dir=auto` takes minutes for a megabyte.
-  const words = document.getElementById("words");
   const count = () => {
     const text = editor.doc;
     const found = Iterator.from(new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)).reduce((sum, { isWordLike }) => sum + isWordLike, 0);
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
     area.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
-    words.textContent = `${plural(found, "word")}, ${plural(Math.ceil(found / 230), "minute")} to read`;
+    document.getElementById("words").textContent = `${plural(found, "word")}, ${plural(Math.ceil(found / 230), "minute")} to read`;
   };
   editor.changed(count);
   editor.changed(follow);
