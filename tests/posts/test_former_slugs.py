@@ -228,12 +228,6 @@ def test_restoring_a_revision_leaves_them_alone(client, renamed):
     assert "former_slugs" not in client.post("/v1/posts/1/revisions/2/restore").json
 
 
-def test_a_post_that_cannot_be_read_gives_them_up_when_it_is_deleted(client, renamed, damage, count):
-    damage("post", "document", "{")
-    assert client.delete("/v1/posts/1").status_code == 204
-    assert count(FormerSlug) == 0
-
-
 def test_a_scheduled_post_keeps_them_when_it_is_published(client, post, clock):
     post(slug="a", former_slugs=["b"])
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": LATER})

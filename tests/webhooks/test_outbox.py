@@ -1,6 +1,5 @@
 """The outbox: failed deliveries are kept, damaged ones skipped, and no step of the background holds back another."""
 
-import logging
 from dataclasses import replace
 from functools import partial
 from itertools import count as counting
@@ -180,15 +179,6 @@ def test_idempotency_keys_are_forgotten_even_if_no_more_arrive(client, backgroun
     clock.now = NOON + 24 * 3600
     background.turn()
     assert list(database.rows(Idempotency.select(Idempotency.name))) == [("b",)]
-
-
-def test_a_scheduled_publication_is_logged(client, post, background, clock, caplog):
-    post()
-    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
-    clock.now += 3600
-    with caplog.at_level(logging.INFO):
-        background.turn()
-    assert caplog.messages == ["post 1 was published as scheduled"]
 
 
 MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
