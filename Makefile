@@ -66,8 +66,9 @@ endif
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "blogapi needs Python 3.11 or newer, but $(PYTHON) is %d.%d. Install one (brew install python@3.13, or uv python install 3.13), then: make PYTHON=python3.13" % sys.version_info[:2])'
 	@echo "Installing into .venv, which takes a minute ..."
 	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/pip.txt  # Older ones take twice as long.
 	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
-	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@echo "$(CURDIR)" > $@
 	@$(BIN)/python -c "from blogapi.cli.doctor import python_build; print('Python', python_build())"
 
@@ -91,6 +92,7 @@ COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.1
 lock:  # lock the newest versions that setup.cfg allows
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet uv packaging
+	echo pip | $(subst setup.cfg --extra build,-,$(COMPILE)) --output-file requirements/pip.txt
 	$(COMPILE) --output-file requirements/base.txt
 	$(COMPILE) --extra postgresql --output-file requirements/postgresql.txt
 	$(COMPILE) --extra test --output-file requirements/test.txt
