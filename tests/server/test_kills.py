@@ -16,19 +16,13 @@ from tests.service import Server, eventually, free_port
 pytestmark = pytest.mark.slow
 
 
-def unfinished(service):
-    """The number of pending deliveries of the first webhook plus posts due soon."""
-    query = """
-        SELECT (SELECT count(*) FROM delivery WHERE webhook_id = 1 AND state = 'pending')
-        + (SELECT count(*) FROM post WHERE status = 'scheduled' AND published_at < ?)
-    """
-    return execute(service.database, query, rfc3339(time.time() + FAR / 2))[0][0]
-
-
-def restorations(service):
-    """How often each post came back from the trash, if all its versions are kept."""
-    query = "SELECT CAST(post_id AS TEXT), sum(state = 'restored') FROM revision GROUP BY 1 HAVING count(*) < 50"
-    return dict(execute(service.database, query))
+# The number of pending deliveries of the first webhook plus posts due soon
+UNFINISHED = """
+    SELECT (SELECT count(*) FROM delivery WHERE webhook_id = 1 AND state = 'pending')
+    + (SELECT count(*) FROM post WHERE status = 'scheduled' AND published_at < ?)
+"""
+# How often each post came back from the trash, if all its versions are kept
+RESTORED = "SELECT CAST(post_id AS TEXT), sum(state = 'restored') FROM revision GROUP BY 1 HAVING count(*) < 50"
 
 
 def test_after_kills_it_serves_again_within_4_s_and_has_everything_it_acknowledged(tmp_path, receiver, scale):
@@ -57,9 +51,9 @@ def test_after_kills_it_serves_again_within_4_s_and_has_everything_it_acknowledg
             assert time.monotonic() < killed + most
             check(workers, sound_posts(service.database))
         settle(workers, service)
-        eventually(lambda: unfinished(service) == 0, 60)
+        eventually(lambda: execute(service.database, UNFINISHED, rfc3339(time.time() + FAR / 2)) == [(0,)], 60)
         stored = check(workers, sound_posts(service.database))
-        restored = restorations(service)
+        restored = dict(execute(service.database, RESTORED))
     assert set(stored) == renamer.posts.union(undoer.posts, *(editor.posts | editor.scheduled for editor in editors))
     messages = told(receiver)
     for name in ("deletions", "restored", "scheduled"):
