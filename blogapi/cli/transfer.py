@@ -78,9 +78,8 @@ def import_posts(
 ) -> None:
     """Import Markdown files, folders, exports, feeds and zip archives, with their images.
 
-    An export comes from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (a folder). An existing
-    post with the same slug is updated, so importing the same files again changes nothing. If some files are invalid,
-    they are reported, the others are imported, and the exit status is 1.
+    An export comes from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (a folder). A post with
+    the same slug is updated, so a second import changes nothing. Invalid files are skipped, and the exit status is 1.
     """
     config = Config.from_environ(os.environ)
     if fetch_images and no_images:
