@@ -14,6 +14,7 @@ FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in me
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # Unicode's White_Space. Without this argument, str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
+PASSAGE, CHUNK = 200, 50  # `lacks_passage` looks for a passage of this many characters, and compares chunks
 MAX_FOLDED = 600  # maximum number of characters used to compare names; even decomposed tags are shorter
 
 
@@ -25,6 +26,14 @@ def in_ascii(characters: re.Pattern[str]) -> bytes:
 def counted(counts: Mapping[str, int]) -> str:
     """Format counts for output, such as `created 3, updated 1`."""
     return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def lacks_passage(new: str, old: str) -> bool:
+    """Return whether a text lacks PASSAGE characters of an older one, not counting what both begin and end with."""
+    shared, chunks = 0, range(0, len(old), CHUNK)
+    for one, other in ((old, new), (old[::-1], new[::-1])):
+        shared += next((at for at in chunks if not other.startswith(one[at : at + CHUNK], at)), len(old))
+    return len(old) - shared >= PASSAGE
 
 
 def fold(name: str) -> str:

@@ -87,7 +87,7 @@ def test_the_history_says_what_each_copy_would_change_in_the_post_as_it_is(put, 
     put(two, 1)
     client.patch("/v1/posts/1", json={"title": "Loaf", "slug": "loaf"})
     titles = sorted(view(owner, "/settings/posts/1/history").titles)
-    assert titles == ["Content (2 words added), tags, date", "No changes", "Now", "Title, slug"]
+    assert titles == ["Content (2 words added), tags, date", "No changes", "The earliest version", "Title, slug"]
 
 
 @pytest.mark.both_engines
@@ -219,15 +219,46 @@ def keep(database, name, size=1):
     database.write(copies.put, Sent(Copy(name, 1, f"draft-{name}"), {"content": "x" * size}))
 
 
-def test_if_there_are_too_many_copies_the_oldest_are_deleted(database, count, clock):
+@pytest.mark.both_engines
+def test_beyond_the_limits_the_oldest_copies_of_the_drafts_with_the_most_are_deleted_first(database, count, clock):
     for number in range(copies.MAX_COPIES + 3):
         clock.now += 1
         keep(database, f"copy-{number:04}")
     assert count(DraftCopy) == copies.MAX_COPIES
     assert copies.find(database, "copy-0002") is None
+    for number in range(2, 100):
+        clock.now += 1
+        copy = Copy("copy-0102", number, "draft-copy-0102")
+        database.write(copies.put, Sent(copy, {"content": f"{number} " * 200}))
+    assert count(DraftCopy) == copies.MAX_COPIES
+    assert copies.find(database, "copy-0004")  # None of the other drafts' copies is deleted for those of this one.
     keep(database, "copy-large", copies.MAX_BYTES - 100)
     assert 1 <= count(DraftCopy) <= 10
     assert copies.find(database, "copy-large")
+
+
+@pytest.mark.parametrize("path", [NEW[0], EDIT[0]])
+def test_a_long_text_that_was_typed_over_is_kept_aside_and_the_form_offers_it(put, form, owner, post, contents, path):
+    post(title="First")
+    fields, long = form(path) | {"title": "A"}, "Some twenty sentences. " * 20
+    again = path if path == EDIT[0] else f"{path}?copy={fields['draft']}"
+    for number, content in enumerate((long, long[:100] + long[250:], "x", long.upper()), 1):
+        put(fields, number, content=content)
+    put(form(again), 1, content="")
+    assert (contents("open"), contents("aside")) == ([""], [long.upper(), long[:100] + long[250:]])
+    page = view(owner, again)
+    assert page.all("details.folded summary") == ["Earlier text", "More"]
+    assert form(page.soup.select_one("details.folded a")["href"])["content"] in contents("aside")
+    assert view(owner, "/settings/posts").titles == (["A", "First"] if path == NEW[0] else ["First"])
+
+
+def test_a_new_post_in_which_nothing_is_left_is_not_listed(put, form, owner):
+    put(form(), 1, content="Words.")
+    assert view(owner, "/settings/posts").titles == ["(No title) Words."]
+    fields = form()
+    put(fields, 1, content="Words.")
+    put(fields, 2, content=" ")
+    assert view(owner, "/settings/posts").titles == ["(No title) Words."]
 
 
 @pytest.mark.both_engines

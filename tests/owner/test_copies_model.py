@@ -17,6 +17,7 @@ from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Placeholder
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import Author, DraftCopy, Revision
+from blogapi.text import CHUNK, PASSAGE
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import OPEN, SAVED, UNTOUCHED, WITH_TEXT, Copy, Sent
 from blogapi.wings.owner.posts import check_etag
@@ -57,15 +58,25 @@ class Tab:
         return Sent(copy, {WORDS: " ".join(sorted(self.words)), "base": "", "text": ""} | fields, self.over)
 
     def type(self):
-        word = f"{self.blog.draft}-{next(self.blog.numbers)}"
-        self.words, self.number = self.words | {word}, self.number + 1
-        self.blog.typed.add(word)
+        self.words, self.number = self.words | {self.blog.new_word()}, self.number + 1
+        self.blog.typed |= self.words
+
+    def on_server(self):
+        """The words of each text that this form continues."""
+        former = {self.id, self.over.partition(" ")[0]}
+        return [words for copy, words in self.blog.copies() if copy.id in former]
 
     def undo(self):
         """Undo everything typed since the form was loaded or saved."""
         document = words_in(self.document)
-        self.blog.typed -= self.words - document
+        self.blog.typed -= self.words.union(*self.on_server()) - document
         self.words, self.number = document, self.number + 1
+
+    def drop(self):
+        """Type over everything. Only the long texts that the server has stay within reach."""
+        long = [words for words in self.on_server() if len(" ".join(words)) >= PASSAGE + 2 * CHUNK]
+        self.blog.typed -= self.words.union(*self.on_server()).difference(*long)
+        self.words, self.number = {self.blog.new_word()}, self.number + 1
 
     def keep(self):
         """Send what is typed, or ask for news."""
@@ -116,6 +127,9 @@ class Blog:
         database.write(lambda tx: tx.execute(DraftCopy.delete()))
         self.tabs = [Tab(self), Tab(self)]
 
+    def new_word(self):
+        return f"{self.draft}-{next(self.numbers)}".ljust(60, "x")
+
     def write(self, operation, *arguments):
         with suppress(PreconditionFailed, Rejected):  # The form shows both texts, and nothing is saved.
             self.database.write(operation, *arguments)
@@ -144,7 +158,8 @@ class Blog:
 
     def step(self):
         tab = self.random.choice(self.tabs)
-        self.random.choice([tab.type, tab.type, *[tab.keep] * 3, tab.undo, tab.save, self.deliver, self.other])()
+        often, seldom = [tab.type, tab.type, *[tab.keep] * 3], [tab.undo, tab.drop, tab.save, self.deliver, self.other]
+        self.random.choice(often + seldom)()
 
     def deliver(self):
         if self.late:

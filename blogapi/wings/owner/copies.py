@@ -12,6 +12,7 @@ the word "instead": "Qx7 3 instead". Each write compares `over` with the current
 | -------------------------------------- | ----------------- | -------------------------- | ------------------------- |
 | text with a number seen before         | no-op             | no-op                      | no-op                     |
 | text                                   | becomes current   | replaces it                | is kept ASIDE: 409        |
+| text that lacks a long passage of it   | becomes current   | it goes ASIDE              | is kept ASIDE: 409        |
 | text `instead` of the current one      | becomes current   | replaces it                | the other goes ASIDE      |
 | text that the post already has         | SAVED             | SAVED replaces it          | is kept ASIDE: 409        |
 | save                                   | SAVED             | SAVED replaces it          | SAVED; the other: ASIDE   |
@@ -27,17 +28,21 @@ server recognizes late and repeated requests, and forms that can load the newer 
 """
 
 import json
+import secrets
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from peewee import fn
+
+from blogapi import documents
 from blogapi.clock import earlier
-from blogapi.documents import MAX_TITLE, etag_of
 from blogapi.posts import idempotency
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.models import Author, DraftCopy
+from blogapi.text import lacks_passage
 
 OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The text of a SAVED copy is in the post.
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
@@ -152,7 +157,7 @@ def newer(reader: Reader, sent: Sent) -> str:
 
 def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Copy]:
     """Return the copies in these states, of one post or of all drafts, newest first."""
-    query = _copies.where(DraftCopy.state.in_(states)).order_by(*_latest).limit(MAX_COPIES)
+    query = _copies.where(DraftCopy.state.in_(states), DraftCopy.bytes > 0).order_by(*_latest).limit(MAX_COPIES)
     return list(map(Copy._make, reader.rows(query.where(DraftCopy.post_id == post_id) if post_id else query)))
 
 
@@ -170,36 +175,38 @@ def put(tx: Transaction, sent: Sent) -> None:
     new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
     if now and now.state == OPEN and now.id != new.id and sent.over not in (now.place, now.instead):
         new = new._replace(state=ASIDE)
-    if new.state == SAVED:
-        fields = {"base": fields["base"], "text": ""}
     _write(tx, Sent(new, fields, sent.over), now)
     _bound(tx, new.id)
 
 
 def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
-    """Write a copy. Delete the copy that it continues, and a saved copy that it replaces; set aside an unsaved one."""
+    """Write a copy. Delete the text that it continues, or set it aside, as it does with a text that it replaces."""
     copy, seen = sent.copy, json.loads(now.seen) if now else {}
-    former = find(tx, sent.over)
-    if former and former.place == sent.over and former.draft == copy.draft:
-        tx.execute(DraftCopy.delete().where(DraftCopy.id == former.id))
+    for former in {find(tx, copy.id), find(tx, sent.over)}:
+        if former and (former.id == copy.id or (former.place == sent.over and former.draft == copy.draft)):
+            old, aside = text_of(tx, former.id), DraftCopy.update(id=secrets.token_urlsafe(16), state=ASIDE)
+            is_dropped = "content" in old and lacks_passage(sent.fields["content"], old["content"])
+            tx.execute((aside if is_dropped else DraftCopy.delete()).where(DraftCopy.id == former.id))
     if now and copy.state != ASIDE and now.id != copy.id and now.state != DISCARDED:
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
         tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == now.id))
         if now.state == OPEN and sent.over not in (now.place, now.instead):
             seen.pop(now.id, None)  # The writer has not chosen a version yet, so the other form must ask.
     seen = dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
-    text = json.dumps(sent.fields, ensure_ascii=False)
+    fields = sent.fields if copy.state in WITH_TEXT else {name: sent.fields.get(name, "") for name in ("base", "text")}
+    text = json.dumps(fields, ensure_ascii=False)
+    is_typed = copy.post_id or any(typed.strip() for name, typed in sent.fields.items() if name != "status")
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
     title = sent.fields.get("title") or f"(No title) {' '.join(sent.fields.get('content', '')[:BEGINNING].split())}"
-    row["title"] = title.replace("\0", "")[:MAX_TITLE]  # PostgreSQL cannot store U+0000.
-    row["bytes"] = len(text.encode()) if copy.state in WITH_TEXT else 0
-    tx.execute(DraftCopy.delete().where(DraftCopy.id == copy.id))
+    row["title"] = title.replace("\0", "")[: documents.MAX_TITLE]  # PostgreSQL cannot store U+0000.
+    row["bytes"] = len(text.encode()) if copy.state in WITH_TEXT and is_typed else 0
     tx.execute(DraftCopy.insert(row))
 
 
 def _bound(tx: Transaction, newest_id: str) -> None:
-    """Delete the oldest copies beyond the limits."""
-    query = DraftCopy.select(DraftCopy.id, DraftCopy.bytes).order_by(DraftCopy.id != newest_id, *_latest)
+    """Delete copies beyond the limits: the oldest, but first those of the drafts with the most copies."""
+    rank = fn.ROW_NUMBER().over(partition_by=[DraftCopy.draft], order_by=_latest)
+    query = DraftCopy.select(DraftCopy.id, DraftCopy.bytes).order_by(DraftCopy.id != newest_id, rank, *_latest)
     count = size = 0
     for row, (copy_id, its_bytes) in enumerate(list(tx.rows(query))):
         count, size = count + bool(its_bytes), size + its_bytes
@@ -228,13 +235,14 @@ def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: Che
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
     """Record that the form's text is in the post."""
-    saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=etag_of(document))
+    saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=documents.etag_of(document))
     mine = find(tx, saved.id)
     if mine and mine.number > saved.number:  # The writer has typed more in the meantime.
         text = json.dumps(text_of(tx, mine.id) | {"base": sent.fields["base"]}, ensure_ascii=False)
         tx.execute(DraftCopy.update(etag=saved.etag, fields=text).where(DraftCopy.id == mine.id))
     elif saved.id:
-        _write(tx, sent._replace(copy=saved), current(tx, saved.draft))
+        content = documents.load(document)["content"].replace("\r\n", "\n")
+        _write(tx, Sent(saved, {**sent.fields, "content": content}, sent.over), current(tx, saved.draft))
 
 
 def discard(tx: Transaction, copy_id: str) -> Copy:
