@@ -241,13 +241,13 @@ def show_history(post_id: int) -> str:
 
 
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
-    """Return the fields that each unsaved copy would change, and the fields that differ between successive versions.
+    """Return the fields that each unsaved copy would change, and those that each version has changed (0: the current).
 
     After COMPARING_SECONDS, the remaining copies and versions are skipped.
     """
     until = time.monotonic() + COMPARING_SECONDS
     newer = as_typed(documents.load(posts.get(reader, post_id)))
-    changes: dict[int | str, dict[str, str]] = {}
+    changes, changing = dict[int | str, dict[str, str]](), 0
     for copy in copies.listing(reader, *copies.WITH_TEXT, post_id=post_id):
         if time.monotonic() < until:
             typed = newer | copies.text_of(reader, copy.id)
@@ -255,8 +255,8 @@ def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | 
             changes[copy.id] = differing(newer, typed)
     for version in takewhile(lambda _: time.monotonic() < until, versions):
         older = as_typed(documents.load(revisions.get(reader, post_id, version)))
-        changes[version] = differing(older, newer)
-        newer = older
+        changes[changing] = differing(older, newer)
+        newer, changing = older, version
     return changes
 
 
@@ -331,6 +331,7 @@ def restore_post(post_id: int) -> Response:
     document = request.database.write(revisions.restore_deleted, post_id, request.author).document
     new, undo = documents.load(document), (f"/posts/{post_id}/delete", {"etag": etag_of(document)})
     text = "was restored." if new["slug"] == old["slug"] else f"was restored, with the slug {new['slug']}."
+    text += " Readers see it again." if new["status"] == "published" else ""
     return done(f"/posts/{post_id}", text, new["title"], undo=undo)
 
 
