@@ -6,6 +6,7 @@ import tempfile
 
 import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from tests.owner.browser import EDIT, IN_BOTH_BROWSERS, NEW, SCRIPTS, SLOW, Window
 from tests.service import eventually
@@ -71,8 +72,9 @@ def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
             window.browser.close()
         else:
             window.click("Back to the post")
+            window.wait(lambda _: "Your newer text" in window.text, 20)
     window.open("/settings/posts")
-    eventually(lambda: window.browser.refresh() or "unsaved changes" in window.text)
+    window.wait(lambda _: "unsaved changes" in window.text, 60)
     window.open(EDIT)
     assert "Unsaved changes from" in window.notice
     assert window.value("content") == "One. Two."
@@ -97,12 +99,13 @@ def test_text_typed_without_a_pause_reaches_the_server_meanwhile(window):
     eventually(is_there)
 
 
-def test_killing_an_offline_browser_loses_no_more_than_the_last_second(window):
+@pytest.mark.parametrize("path", [EDIT, NEW])
+def test_killing_an_offline_browser_loses_no_more_than_the_last_second_and_the_list_says_so(window, path):
     words = " ".join(f"word{number}" for number in range(60))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         mine = Window(window.browser.start(folder), window.service, window.url)
         mine.enter()
-        mine.open(EDIT)
+        mine.open(path)
         mine.browser.offline()
         mine.fill(content=f" {words}")
         mine.said("Not saved: there is no connection.")
@@ -112,10 +115,10 @@ def test_killing_an_offline_browser_loses_no_more_than_the_last_second(window):
         mine = Window(window.browser.start(folder), window.service, window.url)
         mine.enter()
         mine.open()
-        eventually(lambda: mine.browser.refresh() or "unsaved changes" in mine.text)
+        mine.wait(lambda _: "unsaved changes" in mine.text or "(No title) word0 word1" in mine.text, 60)
+        mine.browser.find_element(By.CSS_SELECTOR, ".posts a").click()
+        mine.has(f"One. {words}" if path == EDIT else f" {words}")
         mine.browser.quit()
-    window.open(EDIT)
-    assert window.value("content") == f"One. {words}"
 
 
 def test_kept_and_failed_are_announced_once_each(window):
@@ -316,3 +319,22 @@ def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
     assert window.value("content") == "One. Laptop. Again."
     window.browser.switch_to.window(phone)
     window.has("One. Laptop. Again.")
+
+
+def test_text_that_was_typed_over_before_a_reload_can_be_opened_again(window):
+    window.open(NEW)
+    window.fill(title="Bread", content="Rises slowly. " * 20)
+    window.send()
+    window.fill(content=(Keys.CONTROL, "a"))
+    window.press("x")
+    window.send()
+    window.browser.refresh()
+    window.has("x")
+    window.browser.find_element(By.XPATH, "//summary[.='Earlier text']").click()
+    window.browser.find_element(By.CSS_SELECTOR, "details.folded a").click()
+    window.has("Rises slowly. " * 20)
+    window.said("You also wrote here")
+    window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
+    window.said("Kept")
+    window.save()
+    assert window.stored(2) == "Rises slowly. " * 20

@@ -46,6 +46,9 @@ def test_a_post_is_written_scheduled_printed_published_deleted_and_restored_with
     window.browser.show()
     window.reach("Reschedule Hello")
     window.press(Keys.ENTER)
+    assert not window.run("withText", "Publish now")  # The date is in the future.
+    window.reach("Now")
+    window.press(Keys.ENTER)
     window.follow("Publish now")
     assert get(window)["status"] == "published"
     window.follow("Undo Hello")

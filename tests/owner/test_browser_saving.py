@@ -25,7 +25,7 @@ def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure
     else:
         window.browser.delete_all_cookies()
     window.browser.find_element(By.XPATH, "//button[.='Update']").click()
-    window.said("Not saved: ")
+    window.said("“Update” did not go through")
     assert (window.value("content"), window.stored()) == ("One. Two.", "One. Two." if failure == "answer" else "One.")
     if failure == "answer":
         window.said("No unsaved changes")

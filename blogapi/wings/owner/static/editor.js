@@ -35,12 +35,13 @@ export const openEditor = (area, isAdded) => {
     }
     area.setSelectionRange(selected[0], selected.at(-1));
   };
-  const insertElsewhere = (text, place) => { // The focus, the selection and the scroll position stay.
-    const [focused, top] = [document.activeElement, [scrollX, scrollY, area.scrollTop]];
+  const insertElsewhere = (text, place) => { // The focus, the selection and the lines around it stay where they are.
+    const [focused, top, inner, height, length] = [document.activeElement, scrollY, area.scrollTop, area.offsetHeight, area.scrollHeight];
     const selected = [area.selectionStart, area.selectionEnd].map((at) => (at > place ? at + text.length : at));
     insert(text, place, place, selected);
     focused !== area && focused?.focus({ preventScroll: true });
-    [scrollTo(top[0], top[1]), (area.scrollTop = top[2])];
+    const [grown, all] = selected[0] > place ? [area.offsetHeight - height, area.scrollHeight - length] : [0, 0];
+    [scrollTo(scrollX, top + grown), (area.scrollTop = inner + all - grown)];
   };
   const select = (from, to) => { // The new focus makes browsers scroll to the selection.
     area.blur();

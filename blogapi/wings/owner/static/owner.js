@@ -44,8 +44,7 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   const explain = () => {
     const [date, isLater] = [new Date(field.value), new Date(field.value) > new Date()];
     effects.forEach(([each, usual]) => (each.textContent = isLater ? `Readers will not see it until ${shownTime.format(date)}.` : usual));
-    const isChosen = isLater && sent.value !== field.dataset.time; // A scheduled post can still be published now.
-    field.form.querySelectorAll("[data-when]").forEach((each) => (each.hidden = isChosen !== (each.dataset.when === "later")));
+    field.form.querySelectorAll("[data-when]").forEach((each) => (each.hidden = isLater !== (each.dataset.when === "later")));
   };
   explain();
   field.addEventListener("input", () => {
@@ -57,6 +56,7 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   field.after(sent);
   field.labels[0].textContent = field.labels[0].textContent.replace(/\(.*\)/, `(${zone})`);
   sent.after(button("Tomorrow 8:00", () => changed(field, show(new Date(new Date().setHours(24 + 8, 0, 0, 0)))), "quiet"));
+  field.form.querySelector("[value=published]") && sent.after(button("Now", () => changed(field, (field.value = "")), "quiet"));
 }
 
 // A database in the browser keeps text that could not be sent yet, in one record for each copy. Its name contains the path
@@ -112,7 +112,10 @@ export const parse = (html) => new DOMParser().parseFromString(html, "text/html"
 export const load = async (address, options) => parse(await fetch(address, options).then((answer) => answer.text(), () => ""));
 export const isRefused = (status) => status >= 400 && status < 500 && ![403, 408, 409, 429].includes(status);
 const sendKept = async (each) => {
-  const { status, dropped } = await put(each);
-  return { each, status, isDropped: (await dropped) !== null };
+  const answer = await put(each);
+  return { ...answer, each, isDropped: (await answer.dropped) !== null };
 };
 export const rescued = copies ? records.all().then((found) => Promise.all((found ?? [handed].filter(Boolean)).map(sendKept))) : Promise.resolve([]);
+// The server sent this page before it had that text, so load the page again, except if that would lose something.
+const mustStay = () => document.querySelector("#content, .notice[role], .new, main form:focus-within");
+rescued.then((found) => found.some(({ isThere, isDropped }) => isThere && isDropped) && !mustStay() && location.reload());

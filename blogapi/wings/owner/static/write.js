@@ -17,7 +17,7 @@ const isNew = () => !/^\d+$/.test(draft.value);
 //   saving   a request sends the text, and then another one saves the post
 //   leaving  the browser is leaving the page
 let state = "idle";
-let pressed = null; // the button that saves the post next
+let [pressed, label] = [null, ""]; // the button that saves the post next, and the name of the last one
 let [had, savedAt] = [Number(number.value), Number(number.value)];
 let [tries, timer] = [0, 0];
 const isUnsent = () => Number(number.value) > had;
@@ -63,12 +63,13 @@ const exchange = async (during = "sending", keepalive = false) => {
       say("", "failed");
       alarm("failed", `Not saved: ${REASONS[answer.status] ?? "the server does not answer"}. The text is kept in this browser.`);
     }
-    pressed = null;
+    (pressed || during === "saving") && fail();
     soon("waiting", [2000, 5000, 10000][tries++] ?? 30000);
   }
   state === "sending" && next();
   return answer.status;
 };
+const fail = () => [alarm("missed", `“${label}” did not go through. Press it again.`), (pressed = null)];
 const takeIn = (answer, isNews) => {
   const tokens = [post.elements.form_token, post.elements.preview_token, upload.elements.form_token]; // A new session has other ones.
   tokens.forEach((each, at) => (each.value = [answer.form_token, answer.preview_token, answer.upload_token][at]));
@@ -91,7 +92,7 @@ const takeIn = (answer, isNews) => {
     isOther ? isSeen || warn(answer) : alarm("changed");
     if (answer.is_saved && savedAt !== had && !isUnsent()) {
       savedAt = had;
-      clear();
+      clear(alarm("missed"));
       say("No unsaved changes", "kept");
     } else if (isNews && state !== "saving") {
       say(`Kept ${time()}, not in the post yet`, "kept");
@@ -191,6 +192,9 @@ post.addEventListener("submit", (event) => {
   if (!event.submitter?.formTarget && state !== "leaving") {
     event.preventDefault();
     pressed = event.submitter ?? saveButton;
+    label = pressed.textContent;
+    alarm("missed");
+    state === "sending" && say("Waiting for the server…");
     pressed.closest("[popover]")?.hidePopover(); // The dialog would cover the bar.
     editor.isAdding && say("Saving once everything is added…");
     isResting() && next();
@@ -206,9 +210,8 @@ const save = async (submitter) => {
   const [sent, body] = [number.value, new FormData(post, submitter)];
   const answer = await fetch(post.action, { method: "POST", body, redirect: "manual" }).catch(() => null);
   if (!answer || answer.status >= 500) {
-    pressed = null;
-    alarm("failed", `Not saved: the server does not answer. Press ${submitter.textContent} again.`);
-    soon("waiting", 2000);
+    alarm("failed", "Not saved: the server does not answer.");
+    soon("waiting", 2000, fail());
   } else if (answer.status === 400) {
     mark(parse(await answer.text()));
     say("Not saved", `refused ${sent}`);
