@@ -60,6 +60,23 @@ def test_a_slow_upload_keeps_its_place_while_the_writer_continues_and_save_waits
 
 
 @IN_BOTH_BROWSERS
+def test_an_image_above_the_caret_does_not_move_the_line_with_the_caret(window, loaf):
+    text = "\n\n".join(f"Paragraph {number} of a long day." for number in range(100))
+    window.service.request("POST", "/v1/posts", {"title": "Bread", "content": text})
+    window.open("/settings/posts/1/edit")
+    window.run("holdSaves")
+    window.run("select", 0)
+    window.fill(file=str(loaf))
+    window.run("select", -1)
+    window.press("!")
+    end = "const { top } = content.getBoundingClientRect(); return top + content.scrollHeight - content.scrollTop"
+    before = window.browser.execute_script(end)
+    window.browser.execute_script("release()")
+    eventually(lambda: window.value("content").startswith("![loaf]"))
+    assert abs(window.browser.execute_script(end) - before) < 2
+
+
+@IN_BOTH_BROWSERS
 @pytest.mark.parametrize(
     ("before", "expected"),
     [("One.\n\n", "One.\n\n{}\n\nWords go on"), ("One. Wo", "One. WoWords go on\n\n{}\n\n"), ("", "{}\n\nWords go on")],
