@@ -15,7 +15,7 @@ from blogapi.api.key import views as key_views
 from blogapi.api.operations import CONVERTERS
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
-from blogapi.posts import due
+from blogapi.posts.admission import admit
 from blogapi.posts.views import views as post_views
 from blogapi.search import index
 from blogapi.storage.database import Database
@@ -64,5 +64,5 @@ def create_app(
     for blueprint in [*BLUEPRINTS, cors] if config.cors_origins else BLUEPRINTS:
         api.register_blueprint(blueprint)
     app.register_blueprint(api)
-    protect(app, due.admit)
+    protect(app, admit)
     return app

@@ -5,13 +5,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from blogapi.api.access import key_required, rate_limited
-from blogapi.api.request import Request
 from blogapi.api.service import Service
 from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.keys import KnownKey
 
 WAIT_SECONDS = 0.05  # how long a request waits for another write before it publishes
 log = logging.getLogger(__name__)
@@ -34,13 +31,6 @@ def publish_all(database: Database) -> None:
     with suppress(Unavailable):
         while publish_batch(database):
             pass
-
-
-@key_required
-@rate_limited
-def admit(request: Request, key: KnownKey) -> None:
-    """Check the key of a request, count the request against the key's limit, and publish due posts."""
-    publish_for_request(request.service)
 
 
 def publish_for_request(service: Service) -> None:

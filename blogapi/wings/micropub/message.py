@@ -15,7 +15,7 @@ from blogapi.api.access import why_forbidden
 from blogapi.api.forms import FORM, Receive, text_of
 from blogapi.api.operations import JSON
 from blogapi.api.request import LIST_INDEX, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
-from blogapi.posts import due
+from blogapi.posts.admission import admit
 from blogapi.storage.keys import WRITE_SCOPES
 from blogapi.storage.models import SCOPES
 from blogapi.wings.images.uploads import FileForm, Upload
@@ -57,7 +57,7 @@ def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str
     if tokens and "HTTP_AUTHORIZATION" not in request.environ:
         request.environ["HTTP_AUTHORIZATION"] = f"Bearer {tokens[0]}"
     if request.key is None:
-        due.admit(request)
+        admit(request)
     assert request.key is not None  # because `admit` has checked it
     if request.key.scope not in scopes:
         raise Forbidden(why_forbidden(request.key.scope))
