@@ -4,6 +4,7 @@ import io
 import re
 import shutil
 import subprocess
+import tracemalloc
 from contextlib import suppress
 from random import Random
 from struct import pack
@@ -152,6 +153,17 @@ def test_avif_with_metadata_is_refused_until_exiftool_has_emptied_it(options):
         kept(content)
     emptied = re.sub(rb"(?s)(\x00\x02\0\0\0\x01.{4}).{4}", rb"\1\0\0\0\0", content, count=1)  # the length of item 2
     assert kept(emptied) == emptied
+
+
+@cases(("item", "why"), (b"infe\2" + bytes(7) + b"Exif", "has metadata"), (b"", "it contains no image"))
+def test_the_length_that_a_box_claims_takes_no_memory(item, why):
+    box = b"meta" + item + pack(">I", 2**26) + b"iloc" + bytes(4) + b"\4\0" + bytes(8)
+    tracemalloc.start()
+    with pytest.raises(InvalidImage, match=why):
+        kept(AVIF + pack(">I", 4 + len(box)) + box)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1_000_000
 
 
 def test_many_tiny_parts_are_refused_quickly():

@@ -223,7 +223,7 @@ def read_avif(reader: FileReader) -> Size:
 def has_metadata_items(meta: bytes) -> bool:
     """Return whether an item with metadata has any bytes, because exiftool leaves empty items."""
     items = {short or long for short, long in METADATA_ITEM.findall(meta)}
-    return bool(items - empty_items(meta))
+    return bool(items and items - empty_items(meta))
 
 
 def empty_items(meta: bytes) -> set[bytes]:
@@ -236,7 +236,7 @@ def empty_items(meta: bytes) -> set[bytes]:
     base_size, index_size = more_sizes >> 4, more_sizes & 15 if version else 0
     count = id_size + (4 if version else 2) + base_size  # where an entry states the number of its extents
     size = count + 2 + index_size + offset_size + length_size  # of an entry with one extent
-    end = box.start() + int.from_bytes(box[1])
+    end = min(box.start() + int.from_bytes(box[1]), len(meta))
     entries = [meta[start : start + size] for start in range(box.end() + id_size, end, size)]
     if not length_size or any(entry[count : count + 2] != b"\0\1" for entry in entries):
         return set()
