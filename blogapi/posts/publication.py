@@ -48,7 +48,7 @@ def status_meant(status: str, date: str | None, now: str) -> str:
 
 def unscheduled(post: dict[str, Any], now: str, *, is_published: bool) -> dict[str, Any]:
     """If the time of a scheduled post has passed, make the post a draft or, with `is_published`, publish it."""
-    if post["status"] != "scheduled" or post["published_at"] > now:
+    if post["status"] != "scheduled" or post.get("published_at", "") > now:  # A service may send no date.
         return post
     return post | ({"status": "published"} if is_published else {"status": "draft", "published_at": None})
 

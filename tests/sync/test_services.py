@@ -147,6 +147,12 @@ def test_a_hostile_service_writes_nothing(run, hostile, tmp_path, wrong):
     assert contents(tmp_path / "folder") == {}
 
 
+def test_a_scheduled_post_without_a_date_is_compared(run, hostile, folder):
+    address = hostile(body=[POST | {"status": "scheduled"}])
+    hostile("/v1/posts/1", body=POST | {"status": "scheduled"})
+    assert run("status", folder(a="# A\n"), to=address)[1][0].startswith("conflict a.md")
+
+
 MANY = b"[%s1]" % (b"{}," * 600_000)  # Parsed, a response of such values would take half a gigabyte.
 
 
