@@ -62,13 +62,13 @@ $(info .venv is created again: $(AGAIN).)
 endif
 
 # The locks include all dependencies. Without --no-deps, pip would look for newer versions of extras.
-.venv/installed: requirements/base.txt setup.cfg pyproject.toml
+.venv/installed: requirements/pip.txt requirements/base.txt setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "blogapi needs Python 3.11 or newer, but $(PYTHON) is %d.%d. Install one (brew install python@3.13, or uv python install 3.13), then: make PYTHON=python3.13" % sys.version_info[:2])'
 	@echo "Installing into .venv, which takes a minute ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/pip.txt  # Older ones take twice as long.
+	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/pip.txt  # Older versions of pip take twice as long.
 	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
-	@PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@PYTHONWARNINGS='ignore:Editable installation' $(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@echo "$(CURDIR)" > $@
 	@$(BIN)/python -c "from blogapi.cli.doctor import python_build; print('Python', python_build())"
 
