@@ -227,7 +227,7 @@ class PostgresTransaction(Transaction):
 
     def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Result, active: Result):
         super().__init__(engine, clock)
-        self.cache[SELECT_WEBHOOKS] = active.rows
+        self.active_webhooks = active.rows
         self._connection = connection
         ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []

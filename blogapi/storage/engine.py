@@ -272,7 +272,7 @@ class Transaction(Reader, ABC):
     def __init__(self, engine: Engine, clock: Clock):
         now = clock()
         super().__init__(engine, lambda: now)
-        self.cache: dict[Query, list[tuple]] = {}  # the rows of queries that many operations share
+        self.active_webhooks: list[tuple] | None = None  # the rows of SELECT_WEBHOOKS, which many operations share
         self._last: dict[tuple[int, ...], tuple[Query, Mapping[str, Any]]] = {}
         self._last_size = self._last_count = 0
 
@@ -296,7 +296,7 @@ class Transaction(Reader, ABC):
     def defer(self, query: Query, **values: Any) -> None:
         """Run a statement without a result, possibly delayed until the next one that returns a result.
 
-        Use this instead of `execute` in loops and in each write of a post, so that PostgreSQL needs fewer round trips.
+        Use this instead of `execute` in frequent writes and in long loops, so that PostgreSQL needs fewer round trips.
         """
         self.execute_many(query, [values])
 

@@ -153,6 +153,7 @@ def record_attempts(tx: Transaction, attempts: list[dict[str, Any]]) -> None:
         tx.defer(UPDATE_DELIVERY, **attempt)
         if attempt["status"] == GONE:
             tx.defer(UPDATE_ACTIVE, **attempt)
+            tx.active_webhooks = None
 
 
 # If a client has requested a redelivery during the attempt, the message is sent again, whatever the result.

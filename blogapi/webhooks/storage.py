@@ -99,13 +99,14 @@ def add(tx: Transaction, url: str, events: list[str], secret: str = "", **option
     secret = secret or SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
     if tx.one(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
+    tx.active_webhooks = None  # Other operations in the transaction must see the change.
     row = {"url": url, "events": events, "active": 1, "secret": secret, "created_at": tx.now} | options
     return get(tx, tx.insert(Webhook.insert(_as_columns(row)))), secret
 
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
     """Change some fields of a webhook. Raises DoesNotExist."""
-    tx.cache.clear()  # Other operations in the transaction must see the change.
+    tx.active_webhooks = None
     if changes:
         tx.execute(Webhook.update(_as_columns(changes)).where(Webhook.id == webhook_id))
     return get(tx, webhook_id)
@@ -117,7 +118,7 @@ def _as_columns(fields: dict[str, Any]) -> dict[str, Any]:
 
 def delete(tx: Transaction, webhook_id: int) -> None:
     """Delete a webhook and its deliveries. Raises DoesNotExist."""
-    tx.cache.clear()
+    tx.active_webhooks = None
     if not tx.execute(Webhook.delete().where(Webhook.id == webhook_id)):
         raise DoesNotExist("webhook")
     _remove_deliveries(tx, Delivery.webhook_id == webhook_id)
@@ -129,11 +130,10 @@ def delete(tx: Transaction, webhook_id: int) -> None:
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
     """Record events, in the order given, for the webhooks that subscribe to them. A post's content is not recorded."""
     for name in types:
-        if SELECT_WEBHOOKS not in tx.cache:
-            tx.cache[SELECT_WEBHOOKS] = list(tx.rows(SELECT_WEBHOOKS))
+        if tx.active_webhooks is None:
+            tx.active_webhooks = list(tx.rows(SELECT_WEBHOOKS))
         quoted = f'"{name}"'  # as it appears in the JSON array of a webhook's events
-        active = tx.cache[SELECT_WEBHOOKS]
-        receivers = [(webhook, after) for webhook, events, after in active if events and quoted in events]
+        receivers = [(webhook, after) for webhook, events, after in tx.active_webhooks if quoted in (events or "")]
         if receivers:
             _record(tx, name, data, receivers)
 

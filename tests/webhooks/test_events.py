@@ -4,6 +4,8 @@ import pytest
 
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Author
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.sender import GONE, record_attempts
 from blogapi.webhooks.storage import EVENTS, Delivery, Event
 from blogapi.wings.tags import storage as tags
 from tests.api.fixtures import LATER, NOW, WEBHOOK
@@ -139,6 +141,31 @@ def test_an_event_is_recorded_for_the_active_webhooks_that_want_it(client, subsc
     post()
     assert [len(client.get(f"/v1/webhooks/{number}/deliveries").json) for number in (1, 2, 3, 4)] == [0, 1, 1, 0]
     assert count(Event) == 1
+
+
+@pytest.mark.both_engines
+def test_a_transaction_sees_each_change_of_a_webhook(database):
+    attempt = dict.fromkeys(("event_id", "attempts", "repeats"), 0) | dict.fromkeys(
+        ("state", "error", "next_attempt_at"), ""
+    )
+    attempt |= {"webhook_id": 2, "url": "http://8.8.8.8", "status": GONE}
+
+    def receivers(tx):
+        counts = []
+        for change in (
+            *2 * [lambda tx: webhooks.add(tx, "http://8.8.8.8", ["post.created"])],
+            lambda tx: webhooks.change(tx, 1, {"active": False}),
+            lambda tx: webhooks.change(tx, 1, {"active": True}),
+            lambda tx: record_attempts(tx, [attempt]),
+            lambda tx: webhooks.delete(tx, 1),
+        ):
+            webhooks.record(tx, {}, "post.created")
+            change(tx)
+            webhooks.record(tx, {}, "post.created")
+            counts.append(len(tx.active_webhooks))
+        return counts
+
+    assert database.write(receivers) == [1, 2, 1, 2, 1, 0]
 
 
 @pytest.mark.both_engines
