@@ -57,7 +57,8 @@ def views_for_other_methods(app: Flask, request: Request) -> list[Callable]:
 def protect(app: Flask, admit: Callable[[Request], None]) -> None:
     """Guard every request, even for unknown paths, so that new views are protected by default.
 
-    `admit` refuses a request without a valid key, and a request that exceeds the limit of its key.
+    `admit` refuses a request without a valid key, and a request that exceeds the limit of its key. `admit` may write:
+    it publishes due posts.
     """
     self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if isinstance(blueprint, SelfGuarded))
 
@@ -147,7 +148,8 @@ def check_scope(request: Request) -> None:
     Read-only and published-only keys may only use GET and HEAD, even for unknown paths. All other requests for unknown
     paths pass this check, and the router answers them.
     """
-    scope = request.key.scope if request.key else ""
+    assert request.key
+    scope = request.key.scope
     if scope == FULL:
         return
     view = current_app.view_functions.get(request.endpoint or "")

@@ -29,14 +29,12 @@ EVENT_TYPES = {
 KEPT: dict[str, history.RevisionState] = {"updated": "replaced", "deleted": "deleted"}  # state of the revision to store
 
 
-def check_permitted(author: Author, *versions: Fields, outcome: Outcome = "updated") -> None:
+def check_permitted(author: Author, *versions: Fields) -> None:
     """Raise NotPermitted if the author may only write drafts, and one of the versions is not a draft. Ignores {}."""
     if author.drafts_only:
         for version in filter(None, versions):
             if version["status"] != "draft":
                 raise NotPermitted(f"this post is {version['status']}, or would be")
-        if outcome == "purged":
-            raise NotPermitted("a draft can be moved to the trash, but not deleted for good")
 
 
 def run(
@@ -54,7 +52,9 @@ def run(
 
     `old` is {} for a new post, and `new` is {} for a deleted one.
     """
-    check_permitted(author, old, new, outcome=outcome)
+    check_permitted(author, old, new)
+    if author.drafts_only and outcome == "purged":
+        raise NotPermitted("a draft can be moved to the trash, but not deleted for good")
     if outcome == "purged" or (outcome == "deleted" and not tx.keeps_history):
         purge(tx, post_id)
     elif outcome in KEPT and tx.keeps_history:

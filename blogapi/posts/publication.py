@@ -1,4 +1,4 @@
-"""All decisions that compare a publication date with the current time, and the post that results from a PUT."""
+"""Decisions about publication dates and statuses at the current time, and the post that results from a PUT."""
 
 from datetime import timedelta
 from typing import Any

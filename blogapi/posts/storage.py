@@ -143,7 +143,8 @@ def change(
 ) -> StoredPost:
     """Change a post. Raises DoesNotExist, or Rejected if the change is not possible.
 
-    `changes` contains fields as for `add`. An empty value clears a field, and params can be a MergePatch.
+    `changes` contains fields as for `add`. An empty value clears a field, as does None for an optional field. `params`
+    can be a MergePatch.
     """
     post = get_to_change(tx, ref)
     check(post.document)
