@@ -78,8 +78,9 @@ def import_posts(
 ) -> None:
     """Import Markdown files, folders, exports, feeds and zip archives, with their images.
 
-    An export comes from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (a folder). A post with
-    the same slug is updated, so a second import changes nothing. Invalid files are skipped, and the exit status is 1.
+    An export comes from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (a folder). A file
+    updates the post with the same slug, so a second import changes nothing. If a file is invalid, it is skipped, and
+    the exit status is 1.
     """
     config = Config.from_environ(os.environ)
     if fetch_images and no_images:
