@@ -140,7 +140,7 @@ def test_each_version_of_a_shared_post_is_rendered_once_however_many_and_large_t
     owner, client, post, stranger, monkeypatch
 ):
     """A stranger who has the links can open the previews again and again."""
-    preview.compressed_html.cache_clear()
+    preview.pages.clear()
     render, rendered, paths = preview.markdown.render, [], []
     monkeypatch.setattr(preview.markdown, "render", lambda text: rendered.append(text[:2]) or render(text))
     for number in range(1, 13):
@@ -155,15 +155,15 @@ def test_each_version_of_a_shared_post_is_rendered_once_however_many_and_large_t
     assert "Other words." in stranger.get(paths[0]).text
 
 
-def test_however_many_previews_are_shown_they_take_little_memory():
+def test_however_many_previews_are_shown_they_take_little_memory(monkeypatch):
     tracemalloc.start()
     try:
-        for _ in range(300):
-            preview.compressed_html(secrets.token_hex(25_000))
-        assert tracemalloc.get_traced_memory()[0] < 10_000_000  # All of them have 25 MB.
+        monkeypatch.setattr(preview, "MAX_CACHED", 1_000_000)
+        for _ in range(100):
+            preview.render(secrets.token_hex(25_000))
+        assert tracemalloc.get_traced_memory()[0] < 1_500_000  # All of them have 3 MB.
     finally:
         tracemalloc.stop()
-        preview.compressed_html.cache_clear()
 
 
 @pytest.mark.both_engines

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, g, render_template
@@ -35,6 +35,8 @@ POLICY = (
 ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)[^"]*" alt="([^"]*)"[^>]*>')
 ELSEWHERE = '<span class="elsewhere">Image: {} ({})</span>'
+MAX_CACHED = 16_000_000  # at most this many bytes of compressed HTML are cached: enough for all shared posts
+pages: dict[str, bytes] = {}  # hash of the content -> compressed HTML, least recently used first
 views = Blueprint("preview", __name__)
 
 
@@ -147,8 +149,8 @@ def bounded(content: str) -> str:
 @views.app_template_filter()
 def rendered(content: str, client: str = "") -> Markup:
     """Render Markdown as HTML without scripts."""
-    render = partial(compressed_html, bounded(content))
-    return Markup(zlib.decompress(request.database.compute_in_thread(client or request.client, render)).decode())
+    render_text = partial(render, bounded(content))
+    return Markup(request.database.compute_in_thread(client or request.client, render_text))
 
 
 @views.app_template_filter()
@@ -158,10 +160,14 @@ def without_others(html: str) -> Markup:
     return Markup(IMAGE.sub(lambda image: image[0] if image[1] == own else ELSEWHERE.format(image[2], image[1]), html))
 
 
-@lru_cache(sessions.MAX_PREVIEWS)
-def compressed_html(text: str) -> bytes:
+def render(text: str) -> str:
     """Render Markdown, and cache the HTML, because strangers can request a shared post again and again."""
-    return zlib.compress(markdown.render(text).encode(), 1)
+    digest = documents.etag_of(text.encode())
+    page = pages.pop(digest, None) or zlib.compress(markdown.render(text).encode(), 1)
+    pages[digest] = page  # now the most recently used
+    while len(pages) > 1 and sum(map(len, list(pages.values()))) > MAX_CACHED:
+        del pages[next(iter(pages))]
+    return zlib.decompress(page).decode()
 
 
 def origin(url: str) -> str:
