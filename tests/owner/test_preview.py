@@ -7,8 +7,9 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from blogapi.markdown import rendering
 from blogapi.server.log import printable_target
-from blogapi.wings.owner import preview, sessions
+from blogapi.wings.owner import sessions
 from blogapi.wings.owner.sessions import PreviewLink
 from tests.cases import cases
 from tests.owner.pages import Page, send, view
@@ -81,7 +82,7 @@ def test_long_content_and_content_with_many_brackets_are_cut(owner, monkeypatch)
     cut = "The rest is not shown in the preview."
     answer = previewed(owner, content="x " * 150_000)
     assert (cut in answer.text, len(answer.text) < 210_000) == (True, True)
-    monkeypatch.setattr("blogapi.wings.owner.preview.MAX_BRACKETS", 200)
+    monkeypatch.setattr("blogapi.markdown.rendering.MAX_BRACKETS", 200)
     answer = previewed(owner, content="![" * 200)
     assert (cut in answer.text, "![" * 199 in answer.text) == (False, True)
     assert cut in previewed(owner, content="![" * 201).text
@@ -140,9 +141,9 @@ def test_each_version_of_a_shared_post_is_rendered_once_however_many_and_large_t
     owner, client, post, stranger, monkeypatch
 ):
     """A stranger who has the links can open the previews again and again."""
-    preview.pages.clear()
-    render, rendered, paths = preview.markdown.render, [], []
-    monkeypatch.setattr(preview.markdown, "render", lambda text: rendered.append(text[:2]) or render(text))
+    rendering.pages.clear()
+    render, rendered, paths = rendering.markdown.render, [], []
+    monkeypatch.setattr(rendering.markdown, "render", lambda text: rendered.append(text[:2]) or render(text))
     for number in range(1, 13):
         post(title="Draft", content=f"{number:02} {'words ' * 16_000}")
         paths.append(share(owner, number))
@@ -158,9 +159,9 @@ def test_each_version_of_a_shared_post_is_rendered_once_however_many_and_large_t
 def test_however_many_previews_are_shown_they_take_little_memory(monkeypatch):
     tracemalloc.start()
     try:
-        monkeypatch.setattr(preview, "MAX_CACHED", 1_000_000)
+        monkeypatch.setattr(rendering, "MAX_CACHED", 1_000_000)
         for _ in range(100):
-            preview.render(secrets.token_hex(25_000))
+            rendering.render(secrets.token_hex(25_000))
         assert tracemalloc.get_traced_memory()[0] < 1_500_000  # All of them have 3 MB.
     finally:
         tracemalloc.stop()

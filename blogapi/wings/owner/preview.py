@@ -1,31 +1,20 @@
 """Previews: a post as it will look, in a sandboxed document."""
 
 import re
-import zlib
 from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, g, render_template
-from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
-from markdown_it.rules_block.table import table
-from markdown_it.rules_core import StateCore
-from markdown_it.token import Token
 from markupsafe import Markup
-from mdit_py_plugins.footnote import footnote_plugin
 
 from blogapi import documents
 from blogapi.api.access import for_strangers
 from blogapi.api.request import request
+from blogapi.markdown.rendering import bounded, render
 from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, sent_digest, shows_errors
 from blogapi.wings.owner.posts import POST, VERSION, show_post, version_of
 
-MAX_CHARACTERS = 100_000  # maximum length of the content; rendering it takes up to a second
-MAX_BRACKETS = 20_000  # maximum number of opening brackets; each can begin a link, an image or a footnote (40 µs)
-MAX_CELLS = 20_000  # maximum number of cells in all tables, because a row of one character can be padded to 400 cells
-TASK = re.compile(r"\[([ xX])\]\s+")
-BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
 # The preview may load images and styles, but no scripts. Images from other hosts load only on request; otherwise, a
 # hostile post could make the owner's browser call hosts in its network.
 POLICY = (
@@ -35,58 +24,7 @@ POLICY = (
 ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)[^"]*" alt="([^"]*)"[^>]*>')
 ELSEWHERE = '<span class="elsewhere">Image: {} ({})</span>'
-MAX_CACHED = 16_000_000  # at most this many bytes of compressed HTML are cached: enough for all shared posts
-pages: dict[str, bytes] = {}  # hash of the content -> compressed HTML, least recently used first
 views = Blueprint("preview", __name__)
-
-
-def bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a table, or show a message in its place once the tables together have too many cells."""
-    is_table = table(state, start, end, True)
-    if silent or not is_table:
-        return is_table
-    after = next((line for line in range(start + 2, end) if state.isEmpty(line)), end)
-    columns = state.getLines(start + 1, start + 2, 0, False).count("|") + 1
-    state.env["cells"] = state.env.get("cells", 0) + columns * (after - start)
-    if state.env["cells"] <= MAX_CELLS:
-        return table(state, start, end, False)
-    state.push("html_block", "", 0).content = "<p>(This table is too large for the preview.)</p>\n"
-    state.line = after
-    return True
-
-
-def show_tasks(state: StateCore) -> None:
-    """Show a checkbox in list items that begin with `[ ]` or `[x]`, as GitHub does."""
-    for item, _, text in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
-        task = TASK.match(text.content) if item.type == "list_item_open" and text.type == "inline" else None
-        if task and text.children and text.children[0].type == "text":
-            item.attrSet("class", "task-list-item")
-            text.children[0].content = text.children[0].content[task.end() :]
-            box = BOX.format("" if task[1] == " " else ' checked="checked"')
-            text.children.insert(0, Token("html_inline", "", 0, content=box))
-
-
-def set_attributes(state: StateCore) -> None:
-    """Number blocks by line, let wide ones scroll, let lists and quotes run as their text does, and align columns.
-
-    Columns are aligned with a class, because inline styles are forbidden.
-    """
-    for token in state.tokens:
-        if token.map and token.nesting >= 0:
-            token.attrSet("data-line", str(token.map[0]))
-        if token.type in ("fence", "code_block", "table_open"):
-            token.attrSet("tabindex", "0")  # lets the arrow keys scroll a wide block
-        if token.type in ("bullet_list_open", "ordered_list_open", "blockquote_open"):
-            token.attrSet("dir", "auto")  # puts bullets and bars on the side where the text begins
-        style = token.attrs.pop("style", "")
-        if isinstance(style, str) and style.startswith("text-align:"):
-            token.attrSet("class", style.removeprefix("text-align:"))
-
-
-markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(footnote_plugin)
-markdown.block.ruler.at("table", bounded_table, {"alt": ["paragraph", "reference"]})
-markdown.core.ruler.after("inline", "tasks", show_tasks)
-markdown.core.ruler.after("inline", "attributes", set_attributes)
 
 
 @views.post(PREVIEW)
@@ -141,11 +79,6 @@ def show(post: Any, client: str = "", *, is_unsaved: bool = False, is_owner: boo
     return Response(page, headers=headers)
 
 
-def bounded(content: str) -> str:
-    """Return the beginning of the content, up to the limits for rendering."""
-    return "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
-
-
 @views.app_template_filter()
 def rendered(content: str, client: str = "") -> Markup:
     """Render Markdown as HTML without scripts."""
@@ -158,16 +91,6 @@ def without_others(html: str) -> Markup:
     """Replace images from other hosts, which this page must not load, with their descriptions."""
     own = origin(request.service.config.base_url)
     return Markup(IMAGE.sub(lambda image: image[0] if image[1] == own else ELSEWHERE.format(image[2], image[1]), html))
-
-
-def render(text: str) -> str:
-    """Render Markdown, and cache the HTML, because strangers can request a shared post again and again."""
-    digest = documents.etag_of(text.encode())
-    page = pages.pop(digest, None) or zlib.compress(markdown.render(text).encode(), 1)
-    pages[digest] = page  # now the most recently used
-    while len(pages) > 1 and sum(map(len, list(pages.values()))) > MAX_CACHED:
-        del pages[next(iter(pages))]
-    return zlib.decompress(page).decode()
 
 
 def origin(url: str) -> str:
