@@ -136,6 +136,11 @@ def test_either_text_can_be_used_on_the_page_that_compares_them(put, form, owner
     assert (contents("open"), contents("aside")) == (["two"], ["one"])
     assert (put(two, 2, content="two!").status_code, put(one, 1).json["is_untouched"]) == (200, True)
     assert (contents("open"), contents("aside")) == (["two!"], ["one"])
+    comparison = view(owner, f"/settings/copies/{one['copy']}/compare?with={two['copy']}")
+    put(form(*EDIT), 1, content="two, continued on a page that was loaded again")
+    (problem,) = comparison.press("Use your text here").all(".problem")
+    assert problem.startswith("Nothing is chosen yet: the other text has changed again.")
+    assert contents("open") == ["two, continued on a page that was loaded again"]
 
 
 def test_a_save_that_arrives_twice_makes_one_post_and_one_revision(put, form, owner, client, contents, count):

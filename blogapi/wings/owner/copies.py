@@ -253,10 +253,15 @@ def discard(tx: Transaction, copy_id: str) -> Copy:
 
 
 def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
-    """Make a copy the current one. The form with the text at the place `other` can load it. Raises DoesNotExist."""
+    """Make a copy the current one, and return it. The form with the text at the place `other` can load it.
+
+    If another text than the one at that place has become current, return that instead. Raises DoesNotExist.
+    """
     copy, replaced = with_text(tx, copy_id), find(tx, other)
+    now = current(tx, copy.draft)
+    if other and now and now.state == OPEN and now.id != copy.id and now.place != other:
+        return now
     if copy.state != OPEN:
-        now = current(tx, copy.draft)
         _write(tx, Sent(copy._replace(state=OPEN), text_of(tx, copy.id), now.instead if now else ""), now)
     if replaced and replaced.place == other:
         seen = json.loads(with_text(tx, copy_id).seen) | {replaced.id: replaced.number}

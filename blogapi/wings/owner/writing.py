@@ -213,9 +213,7 @@ def discard_copy(copy_id: str) -> Response:
 @views.post(f"{COPY}/use")
 def use_copy(copy_id: str) -> Response:
     """Make a copy the current one, to undo Discard or, if the writer has seen the latest text, to replace that."""
-    place = g.form.get("instead", "")
-    other = copies.find(request.database, place, OPEN)
-    if other and other.place != place:
-        return redirect(f"{address(COPIES)}{copy_id}/compare?with={other.id}&again=1", 303)
-    copy = request.database.write(copies.use, copy_id, place)
+    copy = request.database.write(copies.use, copy_id, g.form.get("instead", ""))
+    if copy.id != copy_id:
+        return redirect(f"{address(COPIES)}{copy_id}/compare?with={copy.id}&again=1", 303)
     return redirect(address(form_of(copy.post_id)) + ("" if copy.post_id else f"?copy={copy.draft}"), 303)
