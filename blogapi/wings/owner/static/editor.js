@@ -80,7 +80,7 @@ export const openEditor = (area, isAdded) => {
   return {
     area, insert, select, addParagraph, place, fill, adds,
     get isAdding() { return adding.size > 0; },
-    changed: (listener) => listeners.push(throttled(listener, () => 500 + area.textLength / 200)),
+    changed: (listener) => listener(listeners.push(throttled(listener, () => 500 + area.textLength / 200))), // now and after changes
     get doc() { return area.value; },
     get selection() { return [area.selectionStart, area.selectionEnd]; },
     settled: async () => {

@@ -20,11 +20,10 @@ const say = (text, kind = announced, ...links) => {
   kind === announced || ([said.textContent, announced] = [text, kind]);
 };
 const alarm = (kind, text = "", ...buttons) => {
-  const old = alarms.querySelector(`[data-kind=${kind}]`);
-  if (old?.dataset.text !== text) {
+  const old = document.getElementById(`alarm-${kind}`);
+  if (old?.firstChild.data !== text) {
     old?.remove();
-    text && alarms.append(create("p", {}, { "data-kind": kind, "data-text": text }));
-    text && alarms.lastChild.append(text, ...buttons);
+    text && alarms.append(create("p", { id: `alarm-${kind}` }, text, ...buttons));
   }
 };
 const time = () => new Date().toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
@@ -74,7 +73,7 @@ const tags = post.elements.tags;
 const known = [...tags.list.options].map((each) => each.value);
 tags.addEventListener("input", () => {
   const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1); // Suggest completions for the last tag.
-  const others = known.filter((name) => !before.split(/, */).includes(name));
+  const others = known.filter((name) => !before.toLowerCase().split(/, */).includes(name.toLowerCase()));
   tags.list.replaceChildren(...others.map((name) => new Option("", `${before}${before && " "}${name}`)));
 });
 

@@ -1,5 +1,8 @@
 // Images in the form of a post: upload them in the background or choose uploaded ones, for the text or as the cover.
+import { isWide, showBeside } from "./form.js";
 import { button, changed, create, formOf, load } from "./owner.js";
+
+const IN_TEXT = /!\[((?:\\.|[^[\]\\\n])*)\]\(\S{0,200}?\/images\/(\w+\.\w+)\)/g; // uploaded images
 
 export const openImages = (editor, { post, upload, say, alarm }) => {
   const [file, coverFile, cover] = [...document.querySelectorAll("[type=file]"), post.elements.cover_image];
@@ -22,23 +25,14 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     const blob = await canvas.convertToBlob({ type: "image/jpeg", quality: 0.85 }).catch(() => null);
     return blob ? new File([blob], image.name.replace(/\.\w+$/, ".jpg")) : image;
   };
-  // An image waits for the connection in this page, unless the writer gives it up.
-  const store = async (image) => {
+  const store = async (image, use) => {
     say(`Uploading ${image.name}…`);
     alarm("image");
     const page = await load(upload.action, { method: "POST", body: formOf({ form_token: upload.elements.form_token.value, file: await smaller(image) }) });
-    if (!page.body.hasChildNodes()) {
-      const { promise, resolve } = Promise.withResolvers();
-      const choice = (text, isAgain) => button(text, () => resolve(isAgain), "quiet");
-      alarm("image", `${image.name} waits for the connection.`, choice("Try again", true), choice("Do not add it", false));
-      addEventListener("online", () => resolve(true), { once: true });
-      if (await promise) {
-        return store(image);
-      }
-    }
     const [url, markdown] = ["address", "markdown"].map((id) => page.getElementById(id)?.textContent);
+    const again = page.body.hasChildNodes() ? [] : [button("Try again", () => use([image]), "quiet")];
     say(url ? `${image.name} was added.` : "", image);
-    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no answer."}`);
+    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`, ...again);
     return { url, markdown };
   };
 
@@ -47,7 +41,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     for (const image of files) {
       const place = editor.place();
       enqueue(async () => {
-        const { markdown } = await store(image);
+        const { markdown } = await store(image, add);
         await editor.settled();
         markdown && editor.addParagraph(markdown, place);
       });
@@ -58,6 +52,20 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   // Emptying the field lets the writer choose the same file again.
   const onFiles = (input, use) => input.addEventListener("change", () => [use([...input.files]), (input.value = "")]);
   onFiles(file, add);
+
+  // Thumbnails of the images in the text. A click selects the image in the text.
+  const choice = (src, name, onclick) => button([create("img", { src, alt: "", loading: "lazy" }), name], onclick);
+  const strip = document.querySelector(".strip");
+  const goTo = ({ index, 0: markdown }) => {
+    isWide.matches || showBeside("");
+    editor.select(index, index + markdown.length);
+  };
+  editor.changed(() => {
+    const find = () => [...editor.doc.matchAll(IN_TEXT)];
+    const show = ([, alt, name], at) => choice(addressOf(name), alt || "Image without a description", () => goTo(find()[at]));
+    strip.dataset.shown === String(find()) || strip.replaceChildren(...find().map(show));
+    strip.dataset.shown = find();
+  });
 
   // The picker shows the uploaded images, for the text and for the cover.
   const picker = document.getElementById("picker");
@@ -70,14 +78,10 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     if (next !== address) {
       return; // A later search has begun, so drop this result.
     }
-    const found = [...page.querySelectorAll("[data-url]")].map((card) => {
-      const item = create("li");
-      item.append(button("", () => choose(card.dataset.url, picker.close())));
-      item.firstChild.append(create("img", { src: card.querySelector("img").src, alt: "", loading: "lazy" }), card.querySelector("h2").textContent);
-      return item;
-    });
-    const shown = isFirst && !found.length ? [create("li", { textContent: "No images." })] : found;
-    isFirst ? list.replaceChildren(...shown) : list.append(...shown);
+    const chosen = (card) => () => choose(card.dataset.url, picker.close());
+    const item = (card) => create("li", {}, choice(card.querySelector("img").src, card.querySelector("h2").textContent, chosen(card)));
+    const found = [...page.querySelectorAll("[data-url]")].map(item);
+    isFirst ? list.replaceChildren(...found) : list.append(...found);
     isFirst || found[0]?.firstChild.focus();
     next = page.querySelector(".pages a[rel=next]")?.href ?? "";
     more.hidden = !next;
@@ -94,7 +98,8 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));
   cover.addEventListener("input", () => (thumbnail.hidden = !(thumbnail.src = addressOf(cover.value.split("/images/")[1]))));
-  onFiles(coverFile, ([image]) => enqueue(() => store(image).then(({ url }) => url && setCover(url))));
+  const addCover = ([image]) => enqueue(() => store(image, addCover).then(({ url }) => url && setCover(url)));
+  onFiles(coverFile, addCover);
   cover.after(button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet"), thumbnail);
 
   return { add, open: () => file.click() };

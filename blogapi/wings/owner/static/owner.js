@@ -1,6 +1,5 @@
 // The page also works without this script, but then the copy buttons stay hidden.
 for (const button of document.querySelectorAll("[data-copies]")) {
-  button.hidden = false;
   button.addEventListener("click", () => {
     getSelection().selectAllChildren(document.getElementById(button.dataset.copies));
     button.nextElementSibling.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C to copy";
@@ -8,13 +7,13 @@ for (const button of document.querySelectorAll("[data-copies]")) {
 }
 
 // Helpers for this script and for those of a post's form.
-export const create = (name, properties = {}, attributes = {}) => {
+export const create = (name, properties = {}, ...children) => {
   const element = Object.assign(document.createElement(name), properties);
-  Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
+  element.append(...children);
   return element;
 };
 export const changed = (field) => field.dispatchEvent(new Event("input", { bubbles: true }));
-export const button = (textContent, onclick, className = "") => create("button", { type: "button", textContent, onclick, className });
+export const button = (label, onclick, className = "") => create("button", { type: "button", onclick, className }, ...[label].flat());
 // Combine many calls into one, which runs some milliseconds after the first.
 export const throttled = (act, delay) => {
   let timer = 0;

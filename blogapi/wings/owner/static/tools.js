@@ -3,6 +3,7 @@ import { isWide, sheet, toggleBeside } from "./form.js";
 import { copies, create, formOf, load, throttled } from "./owner.js";
 
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
+const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in all, and per part that the server converts
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
@@ -50,18 +51,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const added = lines.every((line) => line.startsWith(mark)) ? "" : mark;
     editor.insert(lines.map((line) => added + line.replace(others, "")).join("\n"), start, end);
   };
-  const code = () => {
-    const lines = wholeLines(selection());
-    const isBlock = selected().includes("\n") || !editor.doc.slice(...lines).trim();
-    isBlock ? wrap("```\n", /\n```/g, "\n```", lines) : wrap("`", /`/g);
-  };
   const link = () => {
-    let [from, to] = selection();
-    if (from === to) { // Link the word at the caret, as GitHub does.
-      from -= editor.doc.slice(0, from).match(/[^\s[\]()]*$/)[0].length;
-      to += editor.doc.slice(to).match(/^(?:[^\s[\]()]*[^\s[\]().,:;!?])?/)[0].length;
-    }
-    const text = editor.doc.slice(from, to);
+    const [[from, to], text] = [selection(), selected()];
     const [before, address] = isAddress(text) ? ["[", text] : [`[${text}`, "https://"];
     editor.insert(`${before}](${address})`, from, to, before === "[" ? [from + 1] : [to + 3, to + 11]); // Pasting replaces the selected "https://".
   };
@@ -85,7 +76,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     Quote: () => begin("> "),
     List: () => begin("- ", /^([-*+]|\d+[.)]) /),
     Numbers: () => begin("1. ", /^([-*+]|\d+[.)]) /),
-    Code: code,
+    Code: () => (/\n|^\s*$/.test(editor.doc.slice(...wholeLines(selection()))) ? wrap("```\n", /\n```/g, "\n```", wholeLines(selection())) : wrap("`", /`/g)),
     Table: addTable,
     Footnote: addFootnote,
   };
@@ -121,7 +112,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
       const continues = ({ dataset, tagName }) => dataset.level < level || (dataset.level === level && tagName === kind);
       lists.length = each.previousElementSibling === lists[0] ? lists.findLastIndex(continues) + 1 : 0;
       if (lists.at(-1)?.dataset.level !== level) {
-        const list = create(kind, {}, { "data-level": level });
+        const list = create(kind);
+        list.dataset.level = level;
         lists.length ? lists.at(-1).lastChild.append(list) : each.before(list);
         lists.push(list);
       }
@@ -218,13 +210,13 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   // The word count, the reading time, and the text direction, because `dir=auto` takes minutes for a megabyte.
   const count = () => {
     const text = editor.doc;
-    const found = Iterator.from(new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)).reduce((sum, { isWordLike }) => sum + isWordLike, 0);
+    const letters = text.match(LETTERS)?.length ?? 0;
+    const words = text.replace(LETTERS, " ").match(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)?.length ?? 0;
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
     area.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
-    document.getElementById("words").textContent = `${plural(found, "word")}, ${plural(Math.ceil(found / 230), "minute")} to read`;
+    const counted = letters ? `${words ? `${plural(words, "word")}, ` : ""}${plural(letters, "character")}` : plural(words, "word");
+    document.getElementById("words").textContent = `${counted}, ${plural(Math.ceil(words / 230 + letters / 500), "minute")} to read`;
   };
   editor.changed(count);
   editor.changed(follow);
-  count();
-  follow();
 };

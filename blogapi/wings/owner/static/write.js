@@ -109,8 +109,7 @@ const suggest = ({ slug, address }) => {
   address && [...document.querySelectorAll("#address-on-site")].forEach((each) => (each.textContent = address));
 };
 const warn = ({ etag: isThere, status_of_post: now }) => {
-  const isLive = now === "published" && status.value !== "published";
-  const text = isLive
+  const text = now === "published" && status.value !== "published"
     ? "This post is live now. The page asks before readers see this text."
     : "This post was also changed elsewhere. When you save, you can compare the two texts.";
   alarm("changed", isThere ? text : "This post was deleted elsewhere. The text here is kept; saving it creates a new post.");
@@ -126,7 +125,7 @@ const ask = ({ browser, at, over: other, mine }) => {
   if (asked !== other) {
     const where = `${asked ? "The other text has changed again" : "You also wrote here"} (${browser}, ${shownTime.format(new Date(at))}).`;
     alarm("rival");
-    const show = create("a", { target: "_blank", href: `${copies}${mine}/compare?with=${other.split(" ")[0]}`, textContent: "Show the other text" });
+    const show = create("a", { target: "_blank", href: `${copies}${mine}/compare?with=${other.split(" ")[0]}` }, "Show the other text");
     alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " The other stays in History.");
     asked = other;
   }
@@ -245,7 +244,7 @@ const goOn = async (sent, body) => {
   date.value ||= status.value === "published" ? now.published_at : "";
   date.dispatchEvent(new Event("change")); // shows it
   ["failed", "image", "lost", "paste"].forEach((kind) => alarm(kind));
-  const link = status.value === "published" && now.url ? [" ", create("a", { href: now.url, textContent: "View on the site" })] : [];
+  const link = status.value === "published" && now.url ? [" ", create("a", { href: now.url }, "View on the site")] : [];
   const outcome = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
   say(`${outcome} ${time()}`, `saved ${sent}`, ...link);
   next();
@@ -267,12 +266,11 @@ const showCaret = () => {
 };
 content.setSelectionRange(caret, caret);
 news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
-history.state.lost && alarm("lost", "This text has replaced yours, which is kept. ", create("a", { href: history.state.lost, textContent: "Show the replaced text" }));
+history.state.lost && alarm("lost", "This text has replaced yours, which is kept. ", create("a", { href: history.state.lost }, "Show the replaced text"));
 isWide.addEventListener("change", () => {
   showBeside(isWide.matches ? sheet.dataset.side || "settings" : panel.contains(document.activeElement) ? "settings" : "");
   document.activeElement === content ? editor.select(...editor.selection) : document.activeElement.scrollIntoView({ block: "nearest" });
 });
 openTools(editor, { post, say, alarm, images: openImages(editor, { post, upload, say, alarm }) });
-visualViewport?.addEventListener("resize", () => {
-  bar.style.bottom = `${visualViewport.scale > 1 ? 0 : Math.max(0, innerHeight - visualViewport.height)}px`; // above the keyboard
-});
+const keyboard = () => (visualViewport.scale > 1 ? 0 : Math.max(0, innerHeight - visualViewport.height)); // its height
+visualViewport?.addEventListener("resize", () => (bar.style.bottom = `${keyboard()}px`));
