@@ -14,6 +14,9 @@ from blogapi.documents import etag_of
 
 MAX_CHARACTERS = 100_000  # maximum length of the content; rendering it takes up to a second
 MAX_BRACKETS = 20_000  # maximum number of opening brackets; each can begin a link, an image or a footnote (40 µs)
+MAX_URLS = (
+    1_000_000  # total length of the URLs and titles of links, because a defined one can be repeated in 3 characters
+)
 MAX_CELLS = 20_000  # maximum number of cells in all tables, because a row of one character can be padded to 400 cells
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
@@ -50,9 +53,13 @@ def show_tasks(state: StateCore) -> None:
 def set_attributes(state: StateCore) -> None:
     """Number blocks by line, let wide ones scroll, let lists and quotes run as their text does, and align columns.
 
-    Columns are aligned with a class, because inline styles are forbidden.
+    Columns are aligned with a class, because inline styles are forbidden. Links beyond MAX_URLS lose their URLs.
     """
+    size = 0
     for token in state.tokens:
+        for link in token.children or ():
+            size += sum(len(str(value)) for value in link.attrs.values())
+            link.attrs = link.attrs if size <= MAX_URLS else {}
         if token.map and token.nesting >= 0:
             token.attrSet("data-line", str(token.map[0]))
         if token.type in ("fence", "code_block", "table_open"):

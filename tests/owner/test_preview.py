@@ -88,6 +88,11 @@ def test_long_content_and_content_with_many_brackets_are_cut(owner, monkeypatch)
     assert cut in previewed(owner, content="![" * 201).text
 
 
+def test_an_address_that_is_used_thousands_of_times_does_not_multiply(owner):
+    answer = previewed(owner, content=f"[a]: /{'x' * 10_000}\n\n{'[a] ' * 10_000}")
+    assert (answer.text.count('<a href="/xxx'), answer.text.count("<a>")) == (99, 9901)
+
+
 def test_posts_and_versions_have_previews_but_not_for_a_stranger(owner, client, stranger, post):
     post(content="*one*")
     assert stranger.get("/settings/posts/1/preview").status_code == 403

@@ -96,7 +96,7 @@ def save_post(post_id: int) -> Any:
     is_changed = g.form.get("etag") != etag_of(now) and follow(g.form, as_typed(old))
     if not is_changed or g.form.get("replaces") == etag_of(now):
         g.form["etag"] = etag_of(now)
-    fields = dict.fromkeys(FORM_FIELDS) | load(old)  # None clears the fields that the writer emptied.
+    fields = dict.fromkeys(FORM_FIELDS) | load(old)  # The writer empties fields to clear them. None clears the date.
     fields["slug"] = fields["slug"] or suggested_slug(fields, old) or old["slug"]
     is_emptied = old["status"] == "published" and not fields["published_at"]  # The post keeps its date.
     if is_emptied or fields["published_at"] == old.get("published_at"):
