@@ -57,8 +57,7 @@ def views_for_other_methods(app: Flask, request: Request) -> list[Callable]:
 def protect(app: Flask, admit: Callable[[Request], None]) -> None:
     """Guard every request, even for unknown paths, so that new views are protected by default.
 
-    `admit` refuses a request without a valid key, and a request that exceeds the limit of its key. `admit` may write:
-    it publishes due posts.
+    `admit` refuses a request without a valid key or beyond its key's limit, and publishes due posts, so it may write.
     """
     self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if isinstance(blueprint, SelfGuarded))
 

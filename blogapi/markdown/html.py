@@ -115,12 +115,8 @@ def _as_html(element: Element, text: str) -> str:
     return f"<{element.tag}{title}>{text}</{element.tag}>" if text.strip() else text
 
 
-def _details(element: Element, text: str) -> str:
-    return f"<details{' open' if 'open' in element.attrs else ''}>\n\n{text.strip()}\n\n</details>"
-
-
 TAG_CONVERTERS = dict.fromkeys(("abbr", "ins", "kbd", "mark", "sub", "sup", "u"), _as_html) | {
-    "details": _details,
+    "details": lambda tag, text: f"<details{' open' if 'open' in tag.attrs else ''}>\n\n{text.strip()}\n\n</details>",
     NOTE: indented,
     "rp": lambda element, text: text,
     "summary": lambda element, text: _one_block(element.html),

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 def publish_batch(database: Database, write: Callable | None = None) -> bool:
     """Publish a batch of due posts, and log them; return whether there were any. Raises Unavailable."""
-    if not posts.has_due(database):
+    if database.row(posts.SELECT_ANY_DUE, now=database.now) is None:
         return False
     for post_id, is_published in (write or database.write)(posts.publish_due).items():
         if is_published:

@@ -143,8 +143,7 @@ def change(
 ) -> StoredPost:
     """Change a post. Raises DoesNotExist, or Rejected if the change is not possible.
 
-    `changes` contains fields as for `add`. An empty value clears a field, as does None for an optional field. `params`
-    can be a MergePatch.
+    `changes` is as for `add`; params can be a MergePatch. An empty value or, for optional fields, None clears a field.
     """
     post = get_to_change(tx, ref)
     check(post.document)
@@ -274,11 +273,6 @@ DELETE = Compiled(Post.delete().where(Post.id == Placeholder("id")))
 
 
 # Publish
-
-
-def has_due(reader: Reader) -> bool:
-    """Return whether a scheduled post is due."""
-    return reader.row(SELECT_ANY_DUE, now=reader.now) is not None
 
 
 def publish_due(tx: Transaction) -> dict[int, bool]:

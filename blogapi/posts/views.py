@@ -183,8 +183,7 @@ def replace_post(request: Request, post: int) -> Response:
     The post keeps its slug if the body contains none. If the post is already the same, nothing is written. The body can
     also be a Markdown file.
     """
-    fields = load_post(request)
-    put = request.database.write(posts.put, post, fields, request.author, request.check_preconditions)
+    put = request.database.write(posts.put, post, load_post(request), request.author, request.check_preconditions)
     return document_response(request, put.document)
 
 

@@ -42,8 +42,7 @@ class SchemaConverter(OpenAPIConverter):
     """Adds descriptions and examples to schemas, and turns shared enumerations into separate schemas."""
 
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
-        own = {"description": getdoc(schema), "example": schema.example}
-        return super().schema2jsonschema(schema) | own
+        return super().schema2jsonschema(schema) | {"description": getdoc(schema), "example": schema.example}
 
     def field2property(self, field: fields.Field) -> dict[str, Any]:
         described = super().field2property(field)

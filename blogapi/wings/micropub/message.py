@@ -20,8 +20,7 @@ from blogapi.storage.keys import WRITE_SCOPES
 from blogapi.storage.models import SCOPES
 from blogapi.wings.images.uploads import FileForm, Upload
 
-URLENCODED = "application/x-www-form-urlencoded"
-TYPES = URLENCODED, FORM, JSON
+TYPES = "application/x-www-form-urlencoded", FORM, JSON
 MAX_STRANGER_BYTES = 1024 * 1024  # maximum size of a form whose key has not been checked
 MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # maximum size of a form, not counting its files
 MAX_FIELDS = 200  # per form

@@ -147,7 +147,6 @@ def _feed_post(entry: Element, zone: tzinfo) -> ExportedPost:
     html = child_text(entry, "encoded") or _html(entry.find("{*}content")) or _html(entry.find("{*}description"))
     summary = _html(entry.find("{*}summary"))
     author = child_text(entry, "creator") or child_text(entry, "author/{*}name") or child_text(entry, "author")
-    terms = [child.get("term") or child.text or "" for child in entry.iterfind("{*}category")]
     return _post(
         values={"draft": child_text(entry, "control/{*}draft")},
         dates=dates,
@@ -156,7 +155,7 @@ def _feed_post(entry: Element, zone: tzinfo) -> ExportedPost:
         title=text_of(child_text(entry, "title")),
         html=html or summary,
         excerpt=text_of(summary) if html else "",
-        tags=terms,
+        tags=[child.get("term") or child.text or "" for child in entry.iterfind("{*}category")],
         params={"author": author},
     )
 
