@@ -19,17 +19,9 @@ from blogapi.api.views import Views
 from blogapi.documents import is_slug, slug_in
 from blogapi.markdown.http import POST_TYPES, parse_file, post_or_file_response
 from blogapi.paging import Cursor, ListQuery, Page
-from blogapi.posts import idempotency, lists
+from blogapi.posts import idempotency, lists, schemas
 from blogapi.posts import storage as posts
 from blogapi.posts.idempotency import IdempotencyKey
-from blogapi.posts.schemas import (
-    ListQuerySchema,
-    NewPostSchema,
-    PostChangeSchema,
-    PostInputSchema,
-    PostSchema,
-    PostSummarySchema,
-)
 from blogapi.search import index
 from blogapi.search import storage as search
 from blogapi.storage.database import Database
@@ -38,9 +30,9 @@ from blogapi.storage.models import SCOPES
 
 A_SLUG = ": a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")  # allowed in Idempotency-Key
-CHANGED_POST = ResponseSpec(200, "The updated post.", PostSchema(), ("ETag",))
-NEW_POST = ResponseSpec(201, "The new post.", PostSchema(), ("Location", "ETag"))
-POSTS_OR_SUMMARIES = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
+CHANGED_POST = ResponseSpec(200, "The updated post.", schemas.PostSchema(), ("ETag",))
+NEW_POST = ResponseSpec(201, "The new post.", schemas.PostSchema(), ("Location", "ETag"))
+POSTS_OR_SUMMARIES = {"type": "array", "items": {"anyOf": [schemas.PostSchema(), schemas.PostSummarySchema()]}}
 LIST_HEADERS = ("Link", "ETag")
 WHOLE_POST: dict[str, Any] = {  # declarations shared by the operations that receive a whole post
     "query": parameters(unknown=choice(("params",), "With a Markdown file: keep unknown names in `params`.")),
@@ -54,7 +46,7 @@ views = Views("posts", __name__)
 @views.operation(
     "GET /v1/posts",
     ResponseSpec(200, "The posts, in order: with `fields`, summaries.", POSTS_OR_SUMMARIES, LIST_HEADERS),
-    query=ListQuerySchema(),
+    query=schemas.ListQuerySchema(),
     scopes=SCOPES,
 )
 def list_posts(request: Request) -> Response:
@@ -82,7 +74,9 @@ def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -
     return fields
 
 
-@views.operation("POST /v1/posts", NEW_POST, body=NewPostSchema(), request_headers=("Idempotency-Key",), **WHOLE_POST)
+@views.operation(
+    "POST /v1/posts", NEW_POST, body=schemas.NewPostSchema(), request_headers=("Idempotency-Key",), **WHOLE_POST
+)
 def create_post(request: Request) -> Response:
     """Create a post.
 
@@ -108,7 +102,7 @@ def idempotency_key(request: Request) -> IdempotencyKey | None:
 
 @views.operation(
     "GET /v1/posts/<id:post>",
-    ResponseSpec(200, "The post.", PostSchema(), ("ETag", "Content-Location"), POST_TYPES),
+    ResponseSpec(200, "The post.", schemas.PostSchema(), ("ETag", "Content-Location"), POST_TYPES),
     scopes=SCOPES,
 )
 def get_post(request: Request, post: posts.PostRef) -> Response:
@@ -128,7 +122,7 @@ def get_post(request: Request, post: posts.PostRef) -> Response:
 @views.operation(
     "PATCH /v1/posts/<id:post>",
     CHANGED_POST,
-    body=PostChangeSchema(partial=True),
+    body=schemas.PostChangeSchema(partial=True),
     content_types=JSON_TYPES,
     request_headers=("If-Match",),
     scopes=WRITE_SCOPES,
@@ -147,7 +141,7 @@ def change_post(request: Request, post: posts.PostRef) -> Response:
     "PUT /v1/posts/by-slug/<slug:post>",
     CHANGED_POST,
     creates=NEW_POST,
-    body=PostInputSchema(),
+    body=schemas.PostInputSchema(),
     request_headers=("If-Match", "If-None-Match"),
     **WHOLE_POST,
 )
@@ -173,7 +167,7 @@ def put_post(request: Request, post: str) -> Response:
 @views.operation(
     "PUT /v1/posts/<id:post>",
     CHANGED_POST,
-    body=PostInputSchema(),
+    body=schemas.PostInputSchema(),
     request_headers=("If-Match", "If-None-Match"),
     **WHOLE_POST,
 )

@@ -31,22 +31,11 @@ from blogapi.api.request import INFO, READ_METHODS, RequestInfo
 from blogapi.api.responses import PRIVATE
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
+from blogapi.server import requests
 from blogapi.server.background import Background
 from blogapi.server.connection import KEEP_ALIVE_SECONDS, ClientConnection
 from blogapi.server.fairness import KEPT_BYTES, Client, SharedState
 from blogapi.server.log import IN_JOURNAL, json_line, now, printable_target
-from blogapi.server.requests import (
-    BUSY,
-    MALFORMED,
-    MANY_REQUESTS,
-    REFUSALS,
-    STOPPING,
-    Body,
-    Head,
-    client_address,
-    network,
-    read_head,
-)
 from blogapi.server.start import OTHER_WORKERS
 from blogapi.server.threads import EventLoop, SharedDatabase
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
@@ -110,7 +99,7 @@ class Handler:
 
     def __call__(self, sock: socket.socket, address: tuple) -> None:
         """Serve a connection's requests until either side ends it."""
-        connection = ClientConnection(sock, network(address[0]), self.shared)
+        connection = ClientConnection(sock, requests.network(address[0]), self.shared)
         unreader = SocketUnreader(connection)
         self.connections[connection] = None
         if len(self.connections) > self.max_connections:
@@ -142,30 +131,31 @@ class Handler:
     def serve(self, connection: ClientConnection, unreader: SocketUnreader, peer: str) -> bool:
         """Serve the next request on a connection, and return whether another request may follow."""
         connection.expect_request(started=bool(unreader.buf.getvalue()))
-        head, refusal, has_failed = Head(), None, False
+        head, refusal, has_failed = requests.Head(), None, False
         try:
-            data = read_head(connection, unreader)
+            data = requests.read_head(connection, unreader)
             if not data:  # The client closed the connection between two requests.
                 return False
             connection.wait_turn_to_read()
             head.parse(data)
-            refusal = STOPPING if self.draining and head.path == READY_PATH else head.refusal
+            refusal = requests.STOPPING if self.draining and head.path == READY_PATH else head.refusal
         except (NoMoreData, ParseException, TimeoutError) as error:
             if not connection.started or self.closing:
                 return False
-            refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
+            refusals = requests.REFUSALS
+            refusal = refusals.get(getattr(error, "hdr", "")) or refusals.get(type(error), requests.MALFORMED)
             has_failed = True
         if has_failed:  # outside `except`, where the traceback would keep the received bytes in memory
             connection.wait_turn()  # Many connections can be overdue at the same time.
         exchange = Exchange(connection, head, self.identify_client(connection, head, peer))
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
 
-    def identify_client(self, connection: ClientConnection, head: Head, peer: str) -> str:
+    def identify_client(self, connection: ClientConnection, head: requests.Head, peer: str) -> str:
         """Return the client's address. If the client is behind a proxy, also wait for the client's own turn."""
         if not (trusted := self.config.trusted_proxies):
             return peer
-        address = client_address(peer, head.fields.get("HTTP_X_FORWARDED_FOR", ""), trusted)
-        connection.address = network(address)
+        address = requests.client_address(peer, head.fields.get("HTTP_X_FORWARDED_FOR", ""), trusted)
+        connection.address = requests.network(address)
         if not connection.client.is_known and connection.client != Client(connection.address):
             connection.identify(Client(connection.address))
             connection.wait_turn()
@@ -184,20 +174,20 @@ class Handler:
     def respond(self, exchange: "Exchange", unreader: SocketUnreader) -> bool:
         """Let the application handle a request, and return whether another request may follow."""
         connection = exchange.connection
-        body = Body(exchange.head, exchange.info, connection, unreader)
+        body = requests.Body(exchange.head, exchange.info, connection, unreader)
         is_change = connection.client.is_known and exchange.head.method not in READ_METHODS
         body.is_change = is_change and not self.closing  # While the server stops, no request waits for a place.
         try:
             if body.is_change and body.is_complete:  # The request has no body.
                 connection.take_places()
         except TimeoutError:
-            return self.refuse(exchange, BUSY[0], MANY_REQUESTS)
+            return self.refuse(exchange, requests.BUSY[0], requests.MANY_REQUESTS)
         try:
             return self.call_application(exchange, body)
         finally:
             connection.leave_places()
 
-    def call_application(self, exchange: "Exchange", body: Body) -> bool:
+    def call_application(self, exchange: "Exchange", body: requests.Body) -> bool:
         """Call the application and send its response. Return whether another request may follow."""
         connection, info, environ = exchange.connection, exchange.info, self.environ(exchange, body)
         response: list[Any] = []
@@ -216,9 +206,9 @@ class Handler:
         keep = exchange.head.is_persistent and body.is_complete and not self.draining
         if (is_streamed or len(content) > KEPT_BYTES) and not self.reserve(exchange, content):
             close(content)
-            info.cause = with_id(BUSY[1])
+            info.cause = with_id(requests.BUSY[1])
             kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
-            status, headers, content = refusal_response(BUSY[0], info.cause, kept)
+            status, headers, content = refusal_response(requests.BUSY[0], info.cause, kept)
             keep = False
         self.send(exchange, (status, headers, content), keep)
         return keep
@@ -232,7 +222,7 @@ class Handler:
         needed = bool(exchange.info.credential) and exchange.head.method not in READ_METHODS
         return connection.tier.responses.reserve(connection, len(content), needed=needed)
 
-    def environ(self, exchange: "Exchange", body: Body) -> dict[str, Any]:
+    def environ(self, exchange: "Exchange", body: requests.Body) -> dict[str, Any]:
         """Return the WSGI environment. gunicorn's own function for this is slower, and trusts a SCRIPT_NAME header."""
         head = exchange.head
         return {
@@ -296,7 +286,7 @@ class Handler:
 class Exchange:
     """A request, with everything that is needed to send its response and to log it."""
 
-    def __init__(self, connection: ClientConnection, head: Head, address: str):
+    def __init__(self, connection: ClientConnection, head: requests.Head, address: str):
         self.connection = connection
         self.head = head
         self.address = address  # the client's IP address, even behind proxies
