@@ -142,6 +142,8 @@ def test_failed_requests_count_and_none_is_executed_over_the_limit(limited):
     for path, method in (("/v1/posts", "GET"), ("/v1/posts/1", "DELETE"), ("/nothing", "GET")):
         answer = limited(key, path, method)
         assert (answer.status_code, quota(answer)[1]) == (429, 0)
+    answer = limited(add_key(limited.database, "b", "read-only"), "/v1/webhooks")
+    assert (answer.status_code, quota(answer)[1]) == (403, 2)
 
 
 @pytest.mark.both_engines

@@ -129,12 +129,6 @@ def test_it_cannot_restore_posts_that_were_not_drafts_even_if_their_time_has_pas
     assert answers == dict.fromkeys(posts, 403) | {"draft": 200}
 
 
-def test_a_scheduled_post_that_is_due_is_published(agent, client, posts, clock):
-    clock.now += 7200
-    assert message(agent.patch("/v1/posts/3", json={"title": "B"}), 403).endswith("is published, or would be")
-    assert client.get("/v1/posts/3").json["status"] == "published"
-
-
 def test_a_post_that_cannot_be_read_does_not_count_as_a_draft(agent, posts, damage):
     damage("post", "document", "{")
     assert message(agent.delete("/v1/posts/1"), 403).startswith(MAY)

@@ -24,14 +24,6 @@ def test_a_post_is_read_by_its_slug_as_by_its_id(client, post):
     assert client.get("/v1/posts/by-slug/one", headers={"If-None-Match": by_id.headers["ETag"]}).status_code == 304
 
 
-def test_a_post_is_changed_by_its_slug(client, post):
-    created = post(title="One")
-    answer = client.patch("/v1/posts/by-slug/one", json={"slug": "two", "tags": ["x"]})
-    assert answer.json == created | {"slug": "two", "tags": ["x"]}
-    assert client.get("/v1/posts/by-slug/one").status_code == 404
-    assert client.get("/v1/posts/by-slug/two").json == answer.json
-
-
 @pytest.mark.both_engines
 @cases("slug", ["b", "1", "A", "a-", "a--b", "a b", "%C3%A4", "a" * 101, "a%0A", "by-slug"])
 @cases("method", ["GET", "PATCH", "DELETE"])

@@ -157,22 +157,6 @@ def test_a_path_that_is_not_utf_8_does_not_name_a_tag(client, post, path):
     assert len(tags(client)) == 3
 
 
-def test_a_due_post_is_published_with_its_current_tags(client, post, change, rename, clock):
-    post(tags=["a", "b"])
-    change(1, status="scheduled", published_at=LATER)
-    clock.now += 3700
-    rename("a", "c")
-    renamed = client.get("/v1/posts?status=published&tag=c").json
-    assert [(post["tags"], post["updated_at"]) for post in renamed] == [(["c", "b"], "2026-11-20T13:01:40Z")]
-
-
-def test_text_that_looks_like_tags_is_left_alone(client, post, rename):
-    content = '"tags":["a"] \\"tags\\":["a"]'
-    post(content=content, title='"tags":', tags=["a"])
-    rename("a", "b")
-    assert client.get("/v1/posts/1").json.items() >= {"content": content, "title": '"tags":', "tags": ["b"]}.items()
-
-
 # By status: only posts that currently have it count, and determine the spelling
 
 
