@@ -96,9 +96,8 @@ def test_a_post_that_another_key_has_changed_since_is_left_alone_and_reported(bl
 
 
 @pytest.mark.both_engines
-@pytest.mark.parametrize("count", [2, 3])
-def test_posts_that_swapped_slugs_get_their_own_back(blog, count):
-    slugs = ["a", "b", "c"][:count]
+@pytest.mark.parametrize("slugs", [("a", "b"), ("a", "b", "c"), ("a", "a-2"), ("a-2", "a")])
+def test_posts_that_swapped_slugs_get_their_own_back(blog, slugs):
     exchanged = [blog.add(slug=slug) for slug in slugs]
     before = blog.state()
     blog.later()
@@ -149,19 +148,6 @@ def test_a_slug_stays_taken_if_its_post_is_left_alone(blog):
         mine: ("changed back", "its slug a is taken, so it has a-2"),
         theirs: ("left", "good changed it since"),
     }
-
-
-def test_posts_whose_numbered_slugs_were_swapped_get_their_own_back(blog):
-    first, second = blog.add(slug="a"), blog.add(slug="a-2")
-    before = blog.state()
-    for order in ((first, second), (second, first)):
-        blog.later()
-        blog.change(order[0], slug="b")
-        slug = "a" if order[1] == second else "a-2"
-        blog.change(order[1], slug=slug)
-        blog.change(order[0], slug={"a": "a-2", "a-2": "a"}[slug])
-        assert blog.undo() == {first: CHANGED, second: CHANGED}
-        assert blog.state() == before
 
 
 def test_a_new_post_with_more_changes_than_are_kept_is_deleted(blog):
