@@ -162,11 +162,6 @@ def test_an_empty_database_is_set_up_only_by_init(run, missing):
     assert missing.stat().st_size == 0
 
 
-def test_a_typo_in_a_setting_ends_the_command_line_too(run, monkeypatch):
-    monkeypatch.setenv("BLOGAPI_DATABSE", "other.db")
-    assert run("keys", "list") == (1, [], ["BLOGAPI_DATABSE: unknown setting; did you mean BLOGAPI_DATABASE?"])
-
-
 @pytest.mark.smoke
 def test_serve_on_an_address_that_is_taken_creates_nothing(tmp_path):
     with socket.create_server(("127.0.0.2", 0)) as taken:
