@@ -48,5 +48,4 @@ class Service:
         engine = engine_for(config.database, config.database_connections, loop)
         engine.open(config.create, upgrade=True)
         database = database_class(engine, clock, config.keep_days > 0)
-        limiter = FixedWindow(config.rate_limit, clock=clock)
-        return cls(config, clock, database, limiter, RequestCounts(), loop)
+        return cls(config, clock, database, FixedWindow(config.rate_limit, clock=clock), RequestCounts(), loop)

@@ -70,8 +70,7 @@ def split(text: str) -> list[str]:
 def _fold(text: str) -> str:
     """Return a string in lower case, without diacritics, and with special letters replaced."""
     text = LONG_RUN.sub(r"\1", DIACRITICS.sub("", text.replace(*LONGEST)))
-    decomposed = unicodedata.normalize("NFKD", text)[:MAX_DECOMPOSED]
-    folded = DIACRITICS.sub("", decomposed).casefold()
+    folded = DIACRITICS.sub("", unicodedata.normalize("NFKD", text)[:MAX_DECOMPOSED]).casefold()
     return unicodedata.normalize("NFC", NOT_PLAIN.sub(lambda match: PLAIN[match[0]], folded))
 
 

@@ -155,8 +155,7 @@ def create(request: Request, message: Submission) -> Response:
     now = request.database.now
     images = [uploads.identify(request, file) for file in files]
     urls = [public(request, image.path) for image, _ in images]
-    status = "draft" if request.author.drafts_only else "published"
-    fields = new_post.load(entry.post_of(message, urls, now, status))
+    fields = new_post.load(entry.post_of(message, urls, now, "draft" if request.author.drafts_only else "published"))
     index.prepare(request.database, fields["content"])
     for image, kept in images:
         uploads.store_image(request, image, kept)

@@ -86,8 +86,7 @@ def title_from_text(content: str) -> str:
         return heading[1] or heading[2].strip()
     if CHECKLIST.match(text):
         return ""
-    words = MARKUP.sub(r"\1", text).split()
-    sentence = SENTENCE_END.split(" ".join(words), maxsplit=1)[0]
+    sentence = SENTENCE_END.split(" ".join(MARKUP.sub(r"\1", text).split()), maxsplit=1)[0]
     short = sentence if len(sentence) <= 60 else sentence[:61].rpartition(" ")[0] or sentence[:60]
     return short.rstrip(" .,;:") if VISIBLE.search(short) else ""
 

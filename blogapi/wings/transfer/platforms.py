@@ -94,9 +94,8 @@ def _names_of_posts(names: dict[Any, str], key: str, links: list[Row]) -> Names:
 
 
 def _params(row: Row, authors: list[str]) -> dict[str, Any]:
-    texts = {name: (row.get(name) or "").replace(SITE, "") for name in TEMPLATE_NAMES}
     featured = {"featured": bool(row["featured"])} if row.get("featured") is not None else {}
-    return {"authors": authors} | texts | featured
+    return {"authors": authors} | {name: (row.get(name) or "").replace(SITE, "") for name in TEMPLATE_NAMES} | featured
 
 
 def _fields(row: Row, tags: Names) -> dict[str, Any]:

@@ -167,8 +167,7 @@ def keep_frame(reader: FileReader, start: int, end: int) -> Iterator[tuple[bytes
     if len(sizes) != 1:
         raise InvalidImage("it contains a frame without an image, or with several")
     yield b"ANMF", sizes[0]
-    length = 16 + sum(map(len, reader.pieces[at:]))
-    reader.pieces[at] = b"ANMF" + pack("<I", length) + head
+    reader.pieces[at] = b"ANMF" + pack("<I", 16 + sum(map(len, reader.pieces[at:]))) + head
 
 
 def webp_size(head: bytes) -> Size:

@@ -101,6 +101,5 @@ def orientation_in(segment: bytes) -> int:
 
 
 def exif_segment(orientation: int) -> bytes:
-    entry = pack(">HHIHH", ORIENTATION, 3, 1, orientation, 0)
-    content = b"Exif\0\0MM\0*" + pack(">IH", 8, 1) + entry + pack(">I", 0)
+    content = b"Exif\0\0MM\0*" + pack(">IH", 8, 1) + pack(">HHIHH", ORIENTATION, 3, 1, orientation, 0) + pack(">I", 0)
     return b"\xff\xe1" + pack(">H", len(content) + 2) + content
