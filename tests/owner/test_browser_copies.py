@@ -6,7 +6,6 @@ import tempfile
 
 import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 
 from tests.owner.browser import EDIT, IN_BOTH_BROWSERS, NEW, SCRIPTS, SLOW, Window
 from tests.service import eventually
@@ -45,22 +44,6 @@ def test_a_reload_hands_over_text_that_was_neither_stored_nor_sent(window):
     window.browser.refresh()
     window.has("One. Two.")
     assert "Unsaved changes from" in window.notice
-
-
-def test_an_unsaved_new_post_can_be_found_by_its_address_and_in_the_list(window):
-    window.open(NEW)
-    window.fill(title="Bread", content="Rises.")
-    window.browser.refresh()
-    window.has("Rises.")
-    window.open("/settings/posts")
-    assert window.titles == ["Evening"]
-    window.click("Bread")
-    window.fill(content=" Slowly.")
-    window.save()
-    assert window.stored(2) == "Rises. Slowly."
-    window.open(NEW)
-    assert "Not saved yet" not in window.text
-    assert window.value("content") == ""
 
 
 @pytest.mark.parametrize("way", ["Back", "close"])
@@ -158,45 +141,26 @@ def continue_on_two_devices(window):
     return phone
 
 
-def test_the_text_continues_on_the_phone_and_back_on_the_laptop(window):
-    window.open(EDIT)
-    window.fill(content=" Laptop.")
-    window.send()
-    window.click("Preview")
-    with window.another_tab():
-        window.open(EDIT)
-        window.fill(content=" Phone.")
-        window.send()
-    window.come_back()
-    window.has("One. Laptop. Phone.")
-    eventually(lambda: "Phone." in window.browser.find_element(By.CSS_SELECTOR, ".preview").text)  # It stays open.
-
-
-def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
-    window.open(EDIT)
-    window.fill(content=" Both.")
-    window.send()
-    continue_on_two_devices(window)
-    window.update()
-    assert window.stored() == "One. Both. Laptop."
-    window.open("/settings/posts/1/history")
-    window.click("Content (1 word added, 1 word removed)")
-    assert window.value("content") == "One. Both. Phone."
-
-
-def test_a_new_post_continues_on_the_phone_and_back_on_the_laptop(window):
+def test_an_unsaved_new_post_survives_a_reload_and_continues_on_the_phone_and_back_on_the_laptop(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises.")
-    window.send()
+    window.browser.refresh()
+    window.has("Rises.")
+    window.click("Preview")
     with window.another_device():
         window.open("/settings/posts")
+        assert window.titles == ["Evening"]
         window.click("Bread")
         window.fill(content=" Slowly.")
         window.send()
     window.come_back()
     window.has("Rises. Slowly.")
+    eventually(lambda: "Slowly." in window.browser.find_element(By.CSS_SELECTOR, ".preview").text)  # It stays open.
     window.save()
     assert window.stored(2) == "Rises. Slowly."
+    window.open(NEW)
+    assert "Not saved yet" not in window.text
+    assert window.value("content") == ""
 
 
 def test_a_duplicated_tab_is_another_form(window):
@@ -253,6 +217,7 @@ def test_a_post_that_was_deleted_elsewhere_is_known_before_it_is_saved(window):
     window.send("This post was deleted elsewhere.")
     with window.next_page():
         window.click("Update")
+    assert "Not saved, but nothing is lost" in window.text
     window.save()
     assert window.stored(2) == "One. Mine."
 
@@ -291,6 +256,11 @@ def test_a_form_in_which_nothing_was_typed_since_takes_the_text_that_was_used_in
     with window.next_page():
         window.browser.find_element(By.LINK_TEXT, "Show the replaced text").click()
     assert window.value("content") == "One. Phone."
+    window.said("You also wrote here")
+    window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
+    window.said("Kept")
+    window.update()
+    assert window.stored() == "One. Phone."
 
 
 def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
@@ -319,22 +289,3 @@ def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
     assert window.value("content") == "One. Laptop. Again."
     window.browser.switch_to.window(phone)
     window.has("One. Laptop. Again.")
-
-
-def test_text_that_was_typed_over_before_a_reload_can_be_opened_again(window):
-    window.open(NEW)
-    window.fill(title="Bread", content="Rises slowly. " * 20)
-    window.send()
-    window.fill(content=(Keys.CONTROL, "a"))
-    window.press("x")
-    window.send()
-    window.browser.refresh()
-    window.has("x")
-    window.browser.find_element(By.XPATH, "//summary[.='Earlier text']").click()
-    window.browser.find_element(By.CSS_SELECTOR, "details.folded a").click()
-    window.has("Rises slowly. " * 20)
-    window.said("You also wrote here")
-    window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
-    window.said("Kept")
-    window.save()
-    assert window.stored(2) == "Rises slowly. " * 20

@@ -2,13 +2,12 @@
 
 import subprocess
 import sys
-from contextlib import nullcontext
 
 import pytest
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from tests.cases import cases
 from tests.service import CHECKOUT, eventually
 
 pytestmark = pytest.mark.slow
@@ -64,56 +63,29 @@ def test_a_post_is_written_scheduled_printed_published_deleted_and_restored_with
     assert (window.notice.startswith("“Hello” was restored."), get(window)["content"]) == (True, post["content"])
 
 
-def test_a_double_click_creates_one_post(window):
-    for script in (False, True):
-        window.browser.run_scripts(script)
-        window.open("/settings/posts/new")
-        window.fill(title="Hello", content="Words.")
-        create = next(each for each in window.browser.find_elements(By.TAG_NAME, "button") if each.text == "Save draft")
-        with nullcontext() if script else window.next_page():
-            ActionChains(window.browser).double_click(create).perform()
-        eventually(lambda script=script: len(get(window, "/v1/posts")) == script + 1)
-    assert [post["title"] for post in get(window, "/v1/posts")] == ["Hello", "Hello"]
-
-
-def type_long_post(window, length):
-    """Type a new post, with this many characters of three bytes; return its fields."""
+@cases(
+    ("length", "has_session", "told"),
+    (1_400_000, True, "Too long\nThis is too long to save: a post can be at most 1,000,000 characters long.\nGo back"),
+    (100_000, False, "Open the link in another tab, then go back in your browser: most browsers keep what you typed."),
+)
+def test_without_scripts_a_long_post_that_is_not_saved_is_still_there_after_going_back(
+    window, length, has_session, told
+):
+    window.browser.run_scripts(False)
     window.open("/settings/posts/new")
     typed = {"title": "Hello", "slug": "hi", "cover_image": "https://example.org/a.jpg", "content": "x", "tags": "a"}
     window.fill(**typed)
     window.browser.execute_script(f"document.querySelector('#content').value += '€'.repeat({length})")
-    return typed | {"content": "x" + "€" * length}
-
-
-def shown_after_going_back(window, names):
+    if not has_session:
+        window.browser.delete_all_cookies()
+    with window.next_page():
+        window.click("Save draft")
+    assert told in window.text
+    with window.another_tab():
+        window.enter()
     with window.next_page():
         window.browser.back()
-    return {name: window.value(name) for name in names}
-
-
-def test_without_scripts_a_post_that_is_too_long_is_still_there_after_going_back(window):
-    window.browser.run_scripts(False)
-    typed = type_long_post(window, 1_400_000)
-    with window.next_page():
-        window.click("Save draft")
-    told = "Too long\nThis is too long to save: a post can be at most 1,000,000 characters long.\nGo back"
-    assert window.text.startswith(told)
-    assert shown_after_going_back(window, typed) == typed
-
-
-def test_without_scripts_a_long_post_is_still_there_after_the_session_has_ended(window):
-    window.browser.run_scripts(False)
-    typed = type_long_post(window, 100_000)
-    window.browser.delete_all_cookies()
-    with window.next_page():
-        window.click("Save draft")
-    told = "Open the link in another tab, then go back in your browser: most browsers keep what you typed."
-    assert window.text.endswith(told)
-    first = window.browser.current_window_handle
-    window.browser.switch_to.new_window("tab")
-    window.enter()
-    window.browser.switch_to.window(first)
-    assert shown_after_going_back(window, typed) == typed
+    assert {name: window.value(name) for name in typed} == typed | {"content": "x" + "€" * length}
 
 
 def test_posts_are_accessible_and_never_scroll_sideways(window, axe):

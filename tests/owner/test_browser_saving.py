@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -70,6 +71,7 @@ def test_a_double_click_or_a_key_during_the_request_saves_a_post_only_once(windo
     window.open(NEW)
     window.browser.offline(**conditions)
     window.fill(title="Bread", content="Rises.")
+    ActionChains(window.browser).double_click(window.browser.find_element(By.ID, "save")).perform()
     press = "dispatchEvent(new KeyboardEvent('keydown', { key: 's', ctrlKey: true, cancelable: true }));"
     window.browser.execute_script(press * 2)
     window.said("Saved")

@@ -315,17 +315,6 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown
     assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree!"
 
 
-def test_a_post_that_was_deleted_in_the_meantime_can_be_created_again(owner, client, post):
-    post()
-    page = view(owner, "/settings/posts/1/edit")
-    client.delete("/v1/posts/1")
-    page = page.press("Save draft", **FULL)
-    assert (page.status, page.all(".problem h2")) == (404, ["Not saved, but nothing is lost"])
-    page = page.press("Save draft")
-    assert page.said[0] == "“Hello” was created."
-    assert client.get("/v1/posts/2").json["content"] == FULL["content"]
-
-
 @pytest.mark.parametrize("path", ["/settings/posts/new", "/settings/posts/1/edit"])
 def test_after_a_session_has_ended_the_form_is_kept_until_there_is_a_new_one(app, database, owner, client, post, path):
     post()
