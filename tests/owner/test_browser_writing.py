@@ -150,7 +150,7 @@ def test_words_are_counted_and_the_content_runs_in_the_direction_of_its_first_le
     window.press(text)
     eventually(lambda: window.browser.find_element(By.ID, "content").get_attribute("dir") == expected)
     window.fill(content=(Keys.CONTROL, "a"))
-    window.press("It's 2 o'clock: naïve-looking Привет.")
+    window.press("It's 2 o'clock: [naïve-looking](https://a.example/b-c) Привет.")
     eventually(lambda: "5 words, 1 minute to read" in window.text)
     window.fill(content="粉" * 501)
     eventually(lambda: "5 words, 501 characters, 2 minutes to read" in window.text)

@@ -147,7 +147,7 @@ def newer(reader: Reader, sent: Sent) -> str:
     Return UNTOUCHED if the newer text includes the form's text, RIVAL if it does not, or "" if no text is newer.
     """
     copy, now = sent.copy, current(reader, sent.copy.draft)
-    if now is None or (now.state != DISCARDED and (now.id == copy.id or now.place == sent.over)):
+    if now is None or (now.state != DISCARDED and (now.id == copy.id or sent.over in (now.place, now.instead))):
         return ""
     place = copy.place if copy.number else sent.over
     if now.has(place):
@@ -253,10 +253,7 @@ def discard(tx: Transaction, copy_id: str) -> Copy:
 
 
 def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
-    """Make a copy the current one, and return it. The form with the text at the place `other` can load it.
-
-    If another text than the one at that place has become current, return that instead. Raises DoesNotExist.
-    """
+    """Make a copy the current one, unless another text than `other` is; return the current one. Raises DoesNotExist."""
     copy, replaced = with_text(tx, copy_id), find(tx, other)
     now = current(tx, copy.draft)
     if other and now and now.state == OPEN and now.id != copy.id and now.place != other:

@@ -321,8 +321,8 @@ def show_trash() -> str:
 
 @views.get(TRASHED)
 def show_deleted(post_id: int) -> str:
-    document = revisions.get_in_trash(request.database, post_id)
-    return render_template("owner/revision.html", post=documents.load(document))
+    post = documents.load(revisions.get_in_trash(request.database, post_id))
+    return render_template("owner/revision.html", post=post)
 
 
 @views.post(f"{TRASHED}/restore")
@@ -331,7 +331,6 @@ def restore_post(post_id: int) -> Response:
     document = request.database.write(revisions.restore_deleted, post_id, request.author).document
     new, undo = documents.load(document), (f"/posts/{post_id}/delete", {"etag": etag_of(document)})
     text = "was restored." if new["slug"] == old["slug"] else f"was restored, with the slug {new['slug']}."
-    text += " Readers see it again." if new["status"] == "published" else ""
     return done(f"/posts/{post_id}", text, new["title"], undo=undo)
 
 

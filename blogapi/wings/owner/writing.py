@@ -59,7 +59,10 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
 
 def fields_of(copy: Copy) -> dict[str, str]:
     """Return the fields of a form that opens with a copy."""
-    fields = {"over": copy.place, "draft": copy.draft}
+    now = copies.current(request.database, copy.draft)
+    # Whoever opens an earlier text has chosen it instead of the current one.
+    over = now.instead if now and now.state == OPEN and copy.state == ASIDE else copy.place
+    fields = {"over": over, "draft": copy.draft}
     if copy.state == SAVED:
         return fields
     fields |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
@@ -156,7 +159,8 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if now and rival:
         mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.over)
         answer |= {"over": now.instead, "at": now.saved_at, "browser": now.browser, "mine": mine.id if mine else ""}
-        answer |= {"is_untouched": rival == UNTOUCHED, "is_aside": bool(mine and mine.state in (ASIDE, DISCARDED))}
+        is_aside = mine is not None and mine.id == copy_id and mine.state in (ASIDE, DISCARDED)
+        answer |= {"is_untouched": rival == UNTOUCHED, "is_aside": is_aside}
     return jsonify(answer), 409 if rival else 200
 
 

@@ -209,7 +209,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
 
   // The word count, the reading time, and the text direction, because `dir=auto` takes minutes for a megabyte.
   const count = () => {
-    const text = editor.doc;
+    const text = editor.doc.replace(/\]\([^()\s]*\)/g, "]"); // Addresses are not read.
     const letters = text.match(LETTERS)?.length ?? 0;
     const words = text.replace(LETTERS, " ").match(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)?.length ?? 0;
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;

@@ -116,8 +116,8 @@ const warn = ({ etag: isThere, status_of_post: now }) => {
 };
 let asked = ""; // the other text that the bar asks about
 const ask = ({ browser, at, over: other, mine }) => {
+  say(pressed || state === "saving" ? "Not saved: first choose the text to keep." : "");
   pressed = null;
-  say("");
   const use = () => {
     [over.value, number.value] = [other, Number(number.value) + 1];
     isResting() && exchange();
