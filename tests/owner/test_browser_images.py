@@ -145,7 +145,7 @@ def test_a_photograph_over_2560_pixels_is_shrunk_unless_the_box_is_cleared(windo
         if not is_on:
             window.browser.execute_script("arguments[0].click()", box)
         window.fill(file=str(tmp_path / name))
-        eventually(lambda name=name: f"{name} was added." in window.text)
+        eventually(lambda name=name: f"![{name[:-4]}](" in window.value("content"))
         assert stored in {(image["width"], image["height"]) for image in window.service.request("GET", "/v1/images")[2]}
 
 
