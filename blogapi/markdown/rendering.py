@@ -14,9 +14,7 @@ from blogapi.documents import etag_of
 
 MAX_CHARACTERS = 100_000  # maximum length of the content; rendering it takes up to a second
 MAX_BRACKETS = 20_000  # maximum number of opening brackets; each can begin a link, an image or a footnote (40 µs)
-MAX_URLS = (
-    1_000_000  # total length of the URLs and titles of links, because a defined one can be repeated in 3 characters
-)
+MAX_URLS = 1_000_000  # maximum total length of the links' URLs and titles, which `[a]` can repeat many times
 MAX_CELLS = 20_000  # maximum number of cells in all tables, because a row of one character can be padded to 400 cells
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
