@@ -1,4 +1,4 @@
-"""Limits for JSON, TOML and YAML, checked before parsing, because parsers recurse and values take memory.
+"""Limit JSON, TOML and YAML before parsing, because parsers recurse and values take memory.
 
 The checks for JSON only call functions written in C, so checking 4 MiB takes milliseconds.
 """

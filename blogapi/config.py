@@ -1,4 +1,4 @@
-"""The settings, their defaults, and the environment variables that override them."""
+"""Define the settings and their defaults, and read the environment variables that override them."""
 
 import re
 from collections.abc import Mapping

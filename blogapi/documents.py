@@ -1,4 +1,4 @@
-"""The fields of a post, and its document: the compact JSON that the database stores and the API sends."""
+"""Define the fields of a post and its document, the compact JSON that the database stores and the API sends."""
 
 import json
 import re

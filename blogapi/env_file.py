@@ -1,4 +1,4 @@
-"""The settings file, in the syntax of systemd's EnvironmentFile."""
+"""Read the settings file, which has the syntax of systemd's EnvironmentFile."""
 
 import os
 import re

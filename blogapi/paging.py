@@ -1,4 +1,4 @@
-"""Pages of lists: queries, cursors, and the documents that fit on a page."""
+"""Divide lists into pages: queries, cursors, and the documents that fit on a page."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar

@@ -1,4 +1,4 @@
-"""Forbidden, visible and white-space characters, and how names are compared."""
+"""Recognize forbidden, visible and white-space characters, and compare names and texts."""
 
 import re
 import unicodedata
@@ -29,7 +29,7 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def lacks_passage(new: str, old: str) -> bool:
-    """Return whether a text lacks PASSAGE characters of an older one, not counting what both begin and end with."""
+    """Return whether PASSAGE characters of an older text are missing, apart from its shared beginning and end."""
     shared, chunks = 0, range(0, len(old), CHUNK)
     for one, other in ((old, new), (old[::-1], new[::-1])):
         shared += next((at for at in chunks if not other.startswith(one[at : at + CHUNK], at)), len(old))

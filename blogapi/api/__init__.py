@@ -1,1 +1,1 @@
-"""HTTP for every operation: requests, access, responses and errors."""
+"""Handle HTTP for every operation: requests, access, responses and errors."""

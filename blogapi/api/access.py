@@ -1,4 +1,4 @@
-"""Access: the guard requires an API key, counts the request against its limit, and checks its scope."""
+"""Guard every request: require an API key, count the request against the key's limit, and check the key's scope."""
 
 import re
 from collections.abc import Callable, Mapping

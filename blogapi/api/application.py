@@ -1,4 +1,4 @@
-"""The WSGI application: Flask with our request class and cached routes."""
+"""Adapt Flask: use our request class, and cache routes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""CORS: let pages from other origins call the API (the CORS protocol in the Fetch standard)."""
+"""Let pages from other origins call the API (CORS, as defined in the Fetch standard)."""
 
 from flask import Blueprint, Response
 

@@ -1,4 +1,4 @@
-"""Error responses. Their body is {"error": <status>, "message": <string for a person>}."""
+"""Build error responses. Their body is {"error": <status>, "message": <string for a person>}."""
 
 import logging
 import re

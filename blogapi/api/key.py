@@ -1,4 +1,4 @@
-"""The view of the request's own key."""
+"""Serve the endpoint for the request's own key."""
 
 from flask import Response
 from marshmallow import fields

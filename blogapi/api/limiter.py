@@ -1,4 +1,4 @@
-"""The rate limit: requests per minute for each key."""
+"""Limit the requests per minute for each key."""
 
 import threading
 import time

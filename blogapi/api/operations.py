@@ -1,4 +1,4 @@
-"""Operations, which declare the input and output of views, and path converters."""
+"""Define operations, which declare the input and output of views, and converters for paths."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Strict parsing of requests: the query, the body, and preconditions."""
+"""Parse requests strictly: the query, the body, and preconditions."""
 
 import json
 import re
@@ -93,7 +93,7 @@ class Request(flask.Request):
         """Raise PreconditionFailed unless the request's conditions hold for a document (RFC 9110, section 13.1).
 
         The document of a missing post is None. A post's entity tag can be that of the JSON or of the Markdown file. The
-        error message names `what` the document describes. If it is about If-Match, it ends with the hint.
+        error message names `what` the document describes. A message about If-Match ends with the hint.
         """
         environ = self.environ
         if "HTTP_IF_MATCH" in environ and not any(map(self.if_match.contains, etags(document))):

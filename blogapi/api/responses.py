@@ -1,4 +1,4 @@
-"""Responses, created with all their headers."""
+"""Create responses with all their headers."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache

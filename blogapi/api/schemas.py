@@ -1,4 +1,4 @@
-"""Schema fields and query parameters that several operations share."""
+"""Validate and describe the fields and query parameters that several operations share."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

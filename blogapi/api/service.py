@@ -1,4 +1,4 @@
-"""The objects of an application, including its request counts."""
+"""Hold the objects that an application uses, including its request counts."""
 
 from bisect import bisect_left
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""A blueprint that declares operations together with their routes."""
+"""Declare operations together with their routes."""
 
 from collections.abc import Callable
 from functools import wraps

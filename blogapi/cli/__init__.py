@@ -1,4 +1,4 @@
-"""The command line, whose commands work whether or not a server is running."""
+"""Manage the service from the command line, whether or not a server is running."""
 
 from blogapi.cli.commands import command_line, main
 

@@ -1,4 +1,4 @@
-"""The commands that copy the database: `backup`, which also removes old backups, and `copy`."""
+"""Copy the database: the commands `backup`, which also removes old backups, and `copy`."""
 
 import os
 import re

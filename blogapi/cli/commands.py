@@ -1,4 +1,4 @@
-"""The command line, and its commands for the server, its settings and its API keys."""
+"""Run the command line, with its commands for the server, the settings and the API keys."""
 
 import io
 import os
@@ -25,8 +25,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import BadKeyName, Unavailable
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
-# Commands that are imported only when they are called. Without the Markdown and HTML parsers, the other commands start
-# faster.
+# Import these commands only when they are called. The others start faster without the Markdown and HTML parsers.
 LAZY = {
     "backup": "blogapi.cli.backup:backup",
     "copy": "blogapi.cli.backup:copy_database",
@@ -74,7 +73,7 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """The group of all commands, which reads the settings file and imports the commands in LAZY only when necessary."""
+    """The group of all commands. It reads the settings file and imports the commands in LAZY only when necessary."""
 
     def invoke(self, ctx: click.Context) -> Any:
         if not {*ctx.args}.intersection(ctx.help_option_names):  # Show the help even if the settings file is invalid.

@@ -1,4 +1,4 @@
-"""The command that checks the installation."""
+"""Check the installation: the command `doctor`."""
 
 import os
 import platform

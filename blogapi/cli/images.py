@@ -1,4 +1,4 @@
-"""The command that lists images, deletes unused ones, and changes the URLs of images in posts."""
+"""List images, delete unused ones, and change image URLs in posts: the command `images`."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The command that opens the owner's page."""
+"""Open the owner's page: the command `login`."""
 
 import io
 import os

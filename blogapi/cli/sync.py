@@ -1,4 +1,4 @@
-"""The commands that sync a folder with a service: `push`, `pull` and `status`."""
+"""Sync a folder with a service: the commands `push`, `pull` and `status`."""
 
 import json
 import os
@@ -53,7 +53,7 @@ SHARED = (
     click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=refuse_force),
 )
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-DELETE_ALL = click.option("--delete-all", is_flag=True, help="Like --delete, even if that deletes most of them.")
+DELETE_ALL = click.option("--delete-all", is_flag=True, help="Like --delete, but also delete if most of them are gone.")
 
 
 def shared(flag: str) -> Callable[[Callable], Callable]:

@@ -1,4 +1,4 @@
-"""The command that undoes changes to posts."""
+"""Undo changes to posts: the command `undo`."""
 
 import os
 import sys

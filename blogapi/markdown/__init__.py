@@ -1,1 +1,1 @@
-"""A post as a Markdown file with front matter."""
+"""Read and write posts as Markdown files with front matter."""

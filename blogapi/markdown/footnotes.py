@@ -12,7 +12,7 @@ from turbohtml import Element, Text
 NOTE = "footnote"  # the tag of a note in the changed tree
 MARK = re.compile(r"\W*(?:(?P<name>\d{1,4}|[a-z]|[ivxlc]{1,6})|[*†‡§¶]{1,4})\W*")  # the text of a link to a note
 CONTAINERS = ("dd", "li", "p")  # elements that can contain a note, besides a <div> with an id
-Link = tuple[Element, int, str]  # a link, the place of its container in the list of them, and the name that it leads to
+Link = tuple[Element, int, str]  # a link, its container's place among all containers, and the name that it leads to
 
 
 def mark_footnotes(tree: Element) -> None:

@@ -19,7 +19,7 @@ UNESCAPED = re.compile(
 LANGUAGE_CLASS = re.compile(
     r"\b(?:language|lang|brush|highlight-source)[-:]\s*([\w+#.-]+)|\"language\":\s*\"([\w+#.-]+)\""
 )
-# Languages that may be the only class of a code block
+# Languages that are recognized even if the class of a code block contains nothing else
 LANGUAGES = re.compile(
     "bash|c|cpp|css|diff|go|html|ini|java|javascript|js|json|kotlin|lua|make|perl|php|python|ruby|rust|scss|sh|shell|sql"
     "|swift|toml|ts|typescript|xml|yaml"
@@ -43,7 +43,7 @@ REOPENED = re.compile(
 ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in "\t\n\r ()<>"})
 NOT_IN_URL = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-# Elements that are kept as HTML: always, if they have an attribute, or if they contain certain elements
+# Elements that stay HTML: always, if they have an attribute, or if they contain certain elements
 KEPT_TAGS = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
 KEPT_WITH_ATTRIBUTE = {"script": "src", "ol": "reversed"}
 KEPT_WITH_CONTENT = {
@@ -52,12 +52,12 @@ KEPT_WITH_CONTENT = {
 }
 # Elements that get an anchor if a link points to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
-# Blocks that are dropped if they contain only white space, and the elements that may be around it
+# Blocks to drop if they contain only white space, and the elements that may surround the white space
 LINES, STYLES = (*HEADINGS, "div", "p"), ("b", "br", "em", "font", "i", "o:p", "span", "strong", "u")
 RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # element -> replacement with the same meaning
 LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
-# Matches text that would turn the brackets before it into a link: `(`, `[` or `:` or, after `[^1]:`, a `javascript:`
-# URL, which is a link in Markdown without footnotes
+# Matches text that would turn the brackets before it into a link: `(`, `[` or `:`. Without footnotes, Markdown also
+# turns `[^1]:` and a `javascript:` URL into a link.
 FOLLOWING = r"(?=(?P<mark>[(\[:])?)(?=(?P<scheme>\s*(?:javascript|vbscript|data):)?)"
 
 # Tags that end a paragraph, and that WordPress does not put into a paragraph

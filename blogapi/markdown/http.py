@@ -1,4 +1,4 @@
-"""Markdown files in requests and responses."""
+"""Read Markdown files in requests, and send them in responses."""
 
 import json
 import re

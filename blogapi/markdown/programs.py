@@ -1,4 +1,4 @@
-"""The programs whose blogs can be imported: how to recognize their files, and how to read them.
+"""Describe the programs whose blogs can be imported: how to recognize and read their files.
 
 A program's rules apply only to its own files. If no program is recognized, the rules of all programs apply.
 """
@@ -72,7 +72,7 @@ class Program:
     post_data_files: tuple[str, ...] = ()  # files with values for one post; {} stands for the post's file name
     has_asset_folders: bool = False  # whether a folder named after a post contains its images
     hides_underscore_folders: bool = False  # whether unknown folders named "_…" hide their posts
-    publishes_by_date: bool = True  # whether a date alone makes a post public; if not, only in another program's site
+    publishes_by_date: bool = True  # whether a date makes a post public; if not, it does only in another program's site
     zone: str = ""  # default time zone for times without an offset
     languages: tuple[str, ...] = ()  # settings that list the languages in file names (x.fr.md)
     language_files: tuple[str, ...] = ()  # further files that list these languages

@@ -89,7 +89,7 @@ def _is_future(value: str, now: str) -> bool:
 
 
 # Tests of a value at the current time. Each applies to the names that match its pattern (in lower-case letters and
-# digits only), and `_hides` also to those that match HIDING. A post is hidden if any test is true.
+# digits only). `_hides` also applies to names that match HIDING. A post is hidden if any test is true.
 NAMES: dict[Callable[[str, str], bool], str] = {
     _hides: PASSWORD.pattern,
     _limits: (

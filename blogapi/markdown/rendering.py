@@ -49,7 +49,7 @@ def show_tasks(state: StateCore) -> None:
 
 
 def set_attributes(state: StateCore) -> None:
-    """Number blocks by line, let wide ones scroll, let lists and quotes run as their text does, and align columns.
+    """Number blocks by line, let wide ones scroll, give lists and quotes their text's direction, and align columns.
 
     Columns are aligned with a class, because inline styles are forbidden. Links beyond MAX_URLS lose their URLs.
     """

@@ -1,1 +1,1 @@
-"""The PostgreSQL engine."""
+"""Use PostgreSQL as the database."""

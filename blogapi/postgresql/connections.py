@@ -1,4 +1,4 @@
-"""A pool of connections to a PostgreSQL database.
+"""Pool connections to a PostgreSQL database.
 
 The connections use libpq's pipeline mode directly, because psycopg's own pipelines are too slow (docs/decisions.md).
 """
@@ -26,9 +26,9 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Una
 
 MAX_PREPARED = 500  # a connection with more prepared statements is closed instead of being returned to the pool
 CONNECTION_SECONDS = 2.0  # longest wait for a place in the pool
-LOOK_UP_SECONDS = 5.0  # time limit on finding out whether a COMMIT succeeded after its response was lost
+LOOK_UP_SECONDS = 5.0  # time limit for finding out whether a COMMIT succeeded if its response was lost
 STATUS_POLL_SECONDS = 0.05
-STATEMENT_TIMEOUT_SECONDS = 2.2  # time limit on a query, because other requests may be waiting for its connection
+STATEMENT_TIMEOUT_SECONDS = 2.2  # time limit for a query, because other requests may be waiting for its connection
 LOCK_TIMEOUT_SECONDS = 2.0  # longest wait for the writer's lock
 DEFAULTS = {  # libpq parameters, which the URL in BLOGAPI_DATABASE can override
     "application_name": "blogapi",
@@ -227,7 +227,7 @@ class Connections:
         return connection
 
     def check_sessions(self, connection: PostgresConnection) -> None:
-        """Raise Unavailable if a pooler lets connections share a session, and therefore its locks and settings."""
+        """Raise Unavailable if a pooler lets connections share a session, with its locks and settings."""
         session = connection.execute(SESSION).fetchone()
         if session == (connection.info.backend_pid,):  # There is no pooler in between.
             return
@@ -260,7 +260,7 @@ class Connections:
             self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Find out whether a transaction was committed if its COMMIT got no response. Return None if this fails."""
+        """After a COMMIT without a response, find out whether it succeeded. Return None if this fails."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:

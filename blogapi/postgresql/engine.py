@@ -1,4 +1,4 @@
-"""The PostgreSQL engine: its queries and transactions, and the locks of the writer and the leader.
+"""Run queries and transactions on PostgreSQL, with locks for the writer and the leader.
 
 Across all processes, only one transaction writes at a time. Code that relies on SQLite's single writer therefore also
 works here.
@@ -187,7 +187,7 @@ class Postgresql(Engine):
 
     @contextmanager
     def filling(self) -> Iterator[PostgresContents]:
-        """Set up an empty database, and open its contents during a block that fills them."""
+        """Set up an empty database, and yield its contents to a block that fills them."""
         with self._setting_up("write", create=True) as (contents, was_empty):
             if not was_empty:
                 raise Unavailable("it is not empty")

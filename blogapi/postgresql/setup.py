@@ -1,4 +1,4 @@
-"""Setting up, upgrading and copying PostgreSQL databases."""
+"""Set up, upgrade and copy PostgreSQL databases."""
 
 import re
 from collections.abc import Iterable, Iterator

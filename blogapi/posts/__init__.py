@@ -1,1 +1,1 @@
-"""Posts: their views, their schemas, and their storage."""
+"""Create, find, list, change and delete posts."""

@@ -1,4 +1,4 @@
-"""The effects of a change to a post on history, slugs, tags, the search index and events.
+"""Update everything that a change to a post affects: history, slugs, tags, the search index and events.
 
 The effects run once for each change, before the post's row is written, because the history copies the old row.
 There is one exception: if a due post is damaged, its publication time is removed without any effects.

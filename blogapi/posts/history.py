@@ -1,4 +1,4 @@
-"""The history of posts: earlier versions and deleted posts, kept for a while.
+"""Keep earlier versions of posts and deleted posts for a while.
 
 The table `post` stores when the current version was written, and by whom. `revision` stores earlier versions, each with
 the time and the author of the change that replaced it. The trash consists of the last versions of deleted posts. A

@@ -1,4 +1,4 @@
-"""Storage of idempotency keys: a repeated request does not create a second post."""
+"""Store idempotency keys, so that a repeated request does not create a second post."""
 
 from collections.abc import Callable
 from datetime import timedelta

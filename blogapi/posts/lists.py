@@ -1,4 +1,4 @@
-"""Pages of posts sorted by id (newest first) or by a time, and all posts one by one.
+"""List posts: pages sorted by id (newest first) or by a time, and all posts one by one.
 
 Queries sorted by id return the id and the document. Queries sorted by a time also return the time.
 """

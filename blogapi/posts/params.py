@@ -1,4 +1,4 @@
-"""The `params` of a post: values for a site's templates, which the service never interprets."""
+"""Check and merge a post's `params`: values for a site's templates, which the service never interprets."""
 
 import json
 import math

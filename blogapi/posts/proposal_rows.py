@@ -1,4 +1,4 @@
-"""The effects of changes to posts and tags on proposals."""
+"""Keep proposals up to date when posts are deleted or tags change."""
 
 import json
 from collections.abc import Callable

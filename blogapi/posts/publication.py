@@ -1,4 +1,4 @@
-"""Decisions about publication dates and statuses at the current time, and the post that results from a PUT."""
+"""Decide about publication dates and statuses at the current time, and about the post that results from a PUT."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The schemas of a post, and of the query for a list of posts."""
+"""Validate and describe posts, and the queries that list them."""
 
 import re
 import unicodedata
@@ -147,7 +147,7 @@ class NewPostSchema(PostInputSchema):
 class PostChangeSchema(PostInputSchema):
     """A change to a post (RFC 7396). Null clears tags and the optional fields, except published_at.
 
-    "" also clears optional strings. A field that is left out keeps its value, as does a slug, status or published_at
+    "" also clears optional strings. A field that is left out keeps its value. So does a slug, status or published_at
     that is null.
     """
 
@@ -211,7 +211,7 @@ class Before(fields.String):
 def parse_moment(text: str, fraction: timedelta = SECOND) -> str:
     """Return a time in UTC, given as a date (meaning midnight) or as a time in RFC 3339.
 
-    `fraction` replaces a fraction of a second. By default, a fraction is therefore rounded up to the next whole second.
+    If the time has a fraction of a second, `fraction` replaces it. By default, it is rounded up to a whole second.
     """
     try:
         time = parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
@@ -223,7 +223,7 @@ def parse_moment(text: str, fraction: timedelta = SECOND) -> str:
 
 
 def parse_second(text: str) -> str:
-    """Return the second in UTC that contains a moment, given in the same form as for `parse_moment`."""
+    """Return the second in UTC that contains a moment, which has the same form as for `parse_moment`."""
     return parse_moment(text, fraction=timedelta())
 
 
@@ -266,7 +266,7 @@ class ListQuerySchema(QuerySchema):
         pattern=MOMENT,
         example="2026-11-20T10:10:00Z",
     )
-    fields: Any = Names(  # shadows an attribute of Schema and, for what follows in this class, the module
+    fields: Any = Names(  # shadows an attribute of Schema and, in the rest of this class, the module
         choice(tuple(documents.FIELDS), "A field."),
         post_load=parse_names,
         **doc(

@@ -1,4 +1,4 @@
-"""Slugs: unique names of posts, by default derived from titles. A post can also be found by its former slugs."""
+"""Choose unique slugs for posts, by default from their titles, and keep the former slugs of published posts."""
 
 import re
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Storage of posts: find, create, change, replace, delete and publish them.
+"""Find, create, change, replace, delete and publish posts in the database.
 
 A post's row contains its document, the JSON of the response. The `effects` module writes everything else.
 """
@@ -77,7 +77,7 @@ def check_size(tx: Transaction, text: str | bytes) -> None:
 
 
 def queries_by_ref(query: Select) -> dict[type, Compiled]:
-    """Return the queries that find one of these posts by its id and by its slug."""
+    """Return two queries that find one of these posts: by its id, and by its slug."""
     conditions = {int: Post.id == Placeholder("ref"), str: slugs.has_slug(Placeholder("ref"))}
     return {kind: Compiled(query.where(condition)) for kind, condition in conditions.items()}
 
@@ -107,7 +107,7 @@ def add(
     """
     check_size(tx, fields["content"])
     fields = {"status": "draft"} | fields
-    # This must precede `new_id_and_slug`, which uses up an id on PostgreSQL, because it can refuse the post.
+    # Check the date first, because `new_id_and_slug` uses up an id on PostgreSQL even if the post is then refused.
     published = publication.publication_date({}, fields, tx.now, allow_future_draft)
     post_id, slug = slugs.new_id_and_slug(tx, fields)
     times = {"created_at": created_at or tx.now, "updated_at": tx.now, "published_at": published}
@@ -210,7 +210,7 @@ def put(
 
 
 def refuse_former_slug(post: Fields, ref: PostRef) -> None:
-    """Raise Rejected if `ref` is a former slug of the post, so that a file with an old name does not rename it."""
+    """Raise Rejected if `ref` is a former slug of the post, because a file with an old name must not rename it."""
     if isinstance(ref, str) and ref != post["slug"]:
         raise Rejected("slug", f"post {post['id']} had it before, but is {post['slug']} now")
 
@@ -241,7 +241,7 @@ def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: Au
 
 @cache
 def _update_query(*columns: str, is_version: bool) -> Compiled:
-    """Return the UPDATE for the document and only these columns, so that indexes of other columns are not written."""
+    """Return the UPDATE for the document and only these columns, so that other columns' indexes are not written."""
     values: dict[Field, Node] = {**placeholders(Post, "document", *columns)}
     if is_version:
         values |= {Post.version: Post.version + 1, Post.since: Placeholder("since"), Post.author: Placeholder("author")}

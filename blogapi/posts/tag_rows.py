@@ -1,4 +1,4 @@
-"""The tag rows of posts, for lists and filters."""
+"""Write the tag rows of posts, which lists and filters use."""
 
 from typing import Any
 

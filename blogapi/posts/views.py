@@ -1,4 +1,4 @@
-"""Views of posts."""
+"""Serve the endpoints for posts."""
 
 import re
 from collections.abc import Callable, Hashable, Mapping

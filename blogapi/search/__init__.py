@@ -1,1 +1,1 @@
-"""Full-text search for posts."""
+"""Search posts by their words."""

@@ -1,4 +1,4 @@
-"""The search index: the words of every post, but not its status, updated in the same transaction as the post."""
+"""Index the words of every post, but not its status, in the transaction that changes the post."""
 
 import time
 from collections.abc import Iterator

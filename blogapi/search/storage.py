@@ -20,7 +20,7 @@ FIRST_READ = 200  # a search checks this many posts in the list's order before i
 QUICK_READ = 500  # a quick search reads at most this many matches, whatever their status
 REBUILD_SECONDS = 5  # Retry-After while the index is incomplete
 TITLE, TEXT = "title", "text"  # the key of a Cursor in a list sorted by relevance: where the words occur
-NO_LIMIT = -1  # as SQLite's LIMIT
+NO_LIMIT = -1  # means no limit in SQLite
 
 
 class Rebuilding(Unavailable):
@@ -67,7 +67,7 @@ def read_page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Pag
 
 
 def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tuple]:
-    """Yield the rows of posts from the id `below` on, which are all indexed. Raises Rebuilding if there are too few."""
+    """Yield the rows of posts with ids from `below` up: all are indexed. Raises Rebuilding if there are too few."""
     count = 0
     for row in rows:
         if id_of(row) < below:
@@ -193,7 +193,7 @@ def _postgresql_words(query: ListQuery) -> dict[str, Any]:
 
 # PostgreSQL's index returns all matches, unsorted, and a common word may match half of all posts. The query therefore
 # checks the first posts of the list, and reads the index, which ignores the order of words, only if too few of those
-# posts match. No index has a condition that ends with IS TRUE, so the posts are found by their ids.
+# posts match. IS TRUE keeps PostgreSQL from using other indexes, so it finds the posts by their ids.
 POSTGRESQL = """
     WITH first AS (SELECT id FROM ({first}) AS post ORDER BY {order} LIMIT {first_read}),
     among_first AS (
@@ -211,7 +211,7 @@ POSTGRESQL = """
 
 
 def _postgresql_slots(part: str, by_tag: bool) -> dict[str, str]:
-    """Return what only POSTGRESQL contains: the conditions for a part of a list sorted by relevance, and for a tag."""
+    """Return the values that only POSTGRESQL needs: the conditions for a part of a list by relevance, and for a tag."""
     has_indexed_tag = "AND array_to_tsvector(string_to_array(words, ' ')) @@ :tag_lexeme::tsquery"
     return {
         "column": TITLE if part == TITLE else TEXT,

@@ -27,7 +27,7 @@ WORD_PATTERN = rf"[[\p{{L}}\p{{N}}]--[{UNSPACED}]][[\p{{L}}\p{{N}}\p{{M}}]--[{UN
 WORD, UNSPACED_CHARACTER = compiled(WORD_PATTERN), compiled(CHARACTER_PATTERN)
 UNSPACED_RUN = compiled(rf"[[\u0e00-\U0010ffff]&&[{UNSPACED}]]+")
 OTHERS, MARK = compiled(r"[^\p{L}\p{N}\p{M} ]+"), compiled(rf"[\p{{M}}--[{UNSPACED}]]")
-# Text in quotes, or a run of words that can end with a star
+# Text in quotes, or a run of words that may end with a star
 PHRASE = compiled(rf'"([^"]*)"|((?:{WORD_PATTERN})+)(\*(?![\w*]))?')
 # Combining classes of marks that are part of a letter: kana voicing marks, Asian vowel and tone marks, and the virama
 OF_LETTERS = "".join(rf"\p{{ccc={number}}}" for number in (0, 7, 8, 9, 84, 91, 103, 107, 118, 122, 129, 130, 132))

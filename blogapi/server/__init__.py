@@ -1,1 +1,1 @@
-"""The server: the only package that imports gunicorn and gevent."""
+"""Run the service in gunicorn. No other package imports gunicorn or gevent."""

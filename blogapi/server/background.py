@@ -1,4 +1,4 @@
-"""Background work: periodic steps, which run in a separate thread."""
+"""Run background work: periodic steps in a separate thread."""
 
 import logging
 import math

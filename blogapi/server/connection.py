@@ -1,4 +1,4 @@
-"""A client's connection, with deadlines for reading from it and writing to it."""
+"""Read from a client's connection and write to it, within deadlines."""
 
 import socket
 import struct

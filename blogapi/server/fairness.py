@@ -1,4 +1,4 @@
-"""Fairness between clients: the order of their turns, and the memory that their requests and responses may use."""
+"""Treat clients fairly: decide whose turn is next, and limit the memory of each client's requests and responses."""
 
 import re
 import time
@@ -24,8 +24,8 @@ STALLED_POLL_SECONDS = 1.0  # a waiting change looks for stalled responses of it
 MAX_CHANGES = 24  # at most this many changes per client run at once; a change lasts until its response is sent
 MAX_LARGE_CHANGES = 2  # at most this many changes with large bodies run at once; each needs up to ten times its size
 MIN_WAITING = 1 / 16  # waiting connections are dropped only if they are at least this share of all connections
-MIN_ACCEPTED = 1 / 2  # the same share for connections whose key or session was accepted
-MAX_KNOWN = 1000  # at most this many credentials, and this many clients that make changes, are remembered
+MIN_ACCEPTED = 1 / 2  # the same share, for connections with an accepted key or session
+MAX_KNOWN = 1000  # remember at most this many credentials, and this many clients that make changes
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
 
 

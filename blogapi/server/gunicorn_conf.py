@@ -1,4 +1,4 @@
-"""The gunicorn configuration."""
+"""Configure gunicorn."""
 
 import os
 import sys

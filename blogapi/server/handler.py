@@ -1,4 +1,4 @@
-"""The connection handler, which reads requests, calls the application, and sends and logs the responses.
+"""Serve connections: read requests, call the application, and send and log the responses.
 
 Import this module only in a worker, and not in gunicorn's master, because gevent must have patched the standard library
 first.
@@ -284,7 +284,7 @@ class Handler:
 
 
 class Exchange:
-    """A request, with everything that is needed to send its response and to log it."""
+    """A request, with everything needed to send its response and to log it."""
 
     def __init__(self, connection: ClientConnection, head: requests.Head, address: str):
         self.connection = connection

@@ -1,4 +1,4 @@
-"""The log. gunicorn, the worker and the application write it to standard error, with keys and secrets masked.
+"""Write the log of gunicorn, the worker and the application to standard error, with keys and secrets masked.
 
 docs/running.md describes the lines of the log.
 """

@@ -1,4 +1,4 @@
-"""Reading requests from a socket: their heads and bodies, the clients' addresses, and the server's own refusals."""
+"""Read requests from a socket, find out the client's address, and refuse invalid requests."""
 
 import re
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Shared commits for concurrent writes, and threads for slow work, on gevent's event loop."""
+"""Let concurrent writes share commits, and run slow work in threads, on gevent's event loop."""
 
 import math
 import os
@@ -78,20 +78,20 @@ class SharedDatabase(Database):
         function in progress, so that no client has to wait for all the requests of another.
         """
         until = time.monotonic() + BUSY_SECONDS
-        goes_on = threading.Event()
+        may_go_on = threading.Event()
 
         def read(engine: Engine) -> T:
-            with engine.limited(lambda: time.monotonic() < until and goes_on.is_set()):
+            with engine.limited(lambda: time.monotonic() < until and may_go_on.is_set()):
                 return operation(Reader(engine, self._clock), *args, **kwargs)
 
         with locked(self._turn(client), until), locked(self._reading, until):
             if self.engine.waits_cooperatively:
                 return operation(self, *args, **kwargs)
-            goes_on.set()
+            may_go_on.set()
             try:
                 return self._with_another(read, in_background=True)
             finally:
-                goes_on.clear()
+                may_go_on.clear()
 
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
         """Run a slow function in a thread. Raises Unavailable if it cannot start within BUSY_SECONDS.
@@ -118,7 +118,7 @@ class PartlyApplied(Exception):
 
 
 class PendingWrite:
-    """An operation that waits for a shared transaction or runs in one. Later, it also has a result or an error."""
+    """An operation that waits for a shared transaction or runs in one, and then has a result or an error."""
 
     result: Any = None
     error: BaseException | None = None

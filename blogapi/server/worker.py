@@ -1,4 +1,4 @@
-"""The gunicorn worker. It serves each connection in a greenlet, and does not wait for slow clients when it stops."""
+"""Serve each connection of a gunicorn worker in a greenlet, and stop without waiting for slow clients."""
 
 import gc
 import os

@@ -1,1 +1,1 @@
-"""The storage: the database, its tables, and the operations on them, independent of HTTP."""
+"""Store data: the database, its tables, and the operations on them, independent of HTTP."""

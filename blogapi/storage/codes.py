@@ -1,4 +1,4 @@
-"""The meanings of SQLite's error codes."""
+"""Interpret SQLite's error codes."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""The database: reads, writes in transactions, and the batches in which commands write."""
+"""Run reads, writes in transactions, and the batches in which commands write."""
 
 import threading
 import time

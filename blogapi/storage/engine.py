@@ -1,4 +1,4 @@
-"""The interface that each engine implements: queries, transactions, and how to wait."""
+"""Define what each engine implements: queries, transactions, and how to wait."""
 
 import re
 import threading
@@ -71,7 +71,7 @@ Query = Compiled | Node
 
 
 class Statement(NamedTuple):
-    """The text of a query, with its parameters' names, in order, if it is `Compiled`, or else with their values."""
+    """The SQL of a query, with the names of its parameters in order if it is `Compiled`, or else with their values."""
 
     text: str
     names: list[str] | None
@@ -159,7 +159,7 @@ class Engine(ABC):
 
     @abstractmethod
     def another(self, wait_seconds: float) -> Self:
-        """Return another engine for a thread, with its own connection and a wait of up to `wait_seconds` for a lock."""
+        """Return an engine for another thread. It has its own connection, and waits up to `wait_seconds` for a lock."""
 
     @abstractmethod
     def close(self) -> None:
@@ -184,8 +184,8 @@ class Engine(ABC):
         PostgreSQL waits up to `wait_seconds` for the lock. SQLite does not wait, so the caller must retry.
         """
 
-    def limited(self, goes_on: Callable[[], bool]) -> AbstractContextManager[None]:
-        """Run the queries of a block on one snapshot, and interrupt them once `goes_on` returns False.
+    def limited(self, may_go_on: Callable[[], bool]) -> AbstractContextManager[None]:
+        """Run the queries of a block on one snapshot, and interrupt them once `may_go_on` returns False.
 
         On PostgreSQL, this has no effect, because the server ends slow queries.
         """
@@ -254,7 +254,7 @@ class Reader:
         return row
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
-        """Run a query with the values of its placeholders; yield its rows, possibly before it raises Unavailable."""
+        """Run a query with the values of its placeholders; yield its rows. May raise Unavailable after some rows."""
         return self.engine.rows(query, values)
 
 
@@ -291,10 +291,10 @@ class Transaction(Reader, ABC):
 
     @abstractmethod
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement for each of `rows`, possibly delayed until the next one that returns a result."""
+        """Run a statement for each of `rows`. They may be delayed until the next statement that returns a result."""
 
     def defer(self, query: Query, **values: Any) -> None:
-        """Run a statement without a result, possibly delayed until the next one that returns a result.
+        """Run a statement without a result. It may be delayed until the next statement that returns a result.
 
         Use this instead of `execute` in frequent writes and in long loops, so that PostgreSQL needs fewer round trips.
         """
@@ -303,7 +303,7 @@ class Transaction(Reader, ABC):
     def defer_last(self, key: tuple[int, ...], query: Query, **values: Any) -> None:
         """Run a statement at the end of the transaction, unless a later call with the same key replaces it.
 
-        These statements run in the order of their keys. PostgreSQL runs every statement in the order of the calls.
+        These statements run in the order of their keys. On PostgreSQL, every statement runs, in the order of the calls.
         """
         self._last[key] = query, values
         self._last_count += 1

@@ -1,4 +1,4 @@
-"""The errors that storage functions raise."""
+"""Define the errors that storage functions raise."""
 
 RETRY_SECONDS = 1  # a busy database is probably free again after this time
 

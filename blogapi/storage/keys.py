@@ -1,4 +1,4 @@
-"""Storage of API keys."""
+"""Store, find, replace and revoke API keys."""
 
 import hashlib
 import re

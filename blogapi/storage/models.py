@@ -1,4 +1,4 @@
-"""Peewee models, built from schema.sql: those of the core's tables, and those that several wings share."""
+"""Build Peewee models from schema.sql: those of the core's tables, and those that several wings share."""
 
 import re
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Reserved disk space for deleting data, which needs some space before it frees more."""
+"""Reserve disk space for deleting data, because a deletion needs some space before it frees more."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Setting up, upgrading and copying databases: the part for both engines, and the part for SQLite."""
+"""Set up, upgrade and copy databases: the part for both engines, and the part for SQLite."""
 
 import os
 import re
@@ -65,12 +65,12 @@ class Contents(ABC):
     last_ids: dict[str, int]  # maps each table to the highest id ever used in it, after which new ids continue
     find_tables: str  # query for the names of tables and views
     find_unicode: str  # query for the value of UNICODE when all words were indexed
-    store_version: str  # statement that stores the version of the tables, which replaces {}
-    store_unicode: str  # statement that stores the index's UNICODE, which replaces ?
+    store_version: str  # statement that stores the version of the tables in place of {}
+    store_unicode: str  # statement that stores UNICODE in place of ?
 
     @abstractmethod
     def version(self) -> int:
-        """Return the version of the tables, or 0 without tables. Raises Unavailable if another program's are there."""
+        """Return the version of the tables, or 0 without tables. Raises Unavailable if they are another program's."""
 
     @abstractmethod
     def statements(self, text: str) -> list[str]:
@@ -101,8 +101,8 @@ class Contents(ABC):
     def set_up(self, create: bool, upgrade: bool = False) -> bool:
         """Set up an empty database, or upgrade an old one; return whether the database was empty.
 
-        If UNICODE has changed, also have all posts indexed again. The caller must keep other processes from setting
-        it up at the same time. Raises Unavailable in the same cases as `is_current`.
+        If UNICODE has changed, also have all posts indexed again. The caller must keep other processes from setting up
+        the database at the same time. Raises Unavailable in the same cases as `is_current`.
         """
         if self.is_current(create, upgrade):
             return False

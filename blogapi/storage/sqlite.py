@@ -1,4 +1,4 @@
-"""The SQLite engine: the database file, its connection, its transactions and its errors."""
+"""Run queries and transactions on a SQLite file, and recover from its errors."""
 
 import logging
 import os
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class FileDatabase(SqliteDatabase):
-    """A Peewee database for the file, with connections opened by the engine."""
+    """A Peewee database that gets its connections from the engine."""
 
     def __init__(self, engine: "Sqlite", thread_safe: bool):
         super().__init__(str(engine.path), thread_safe=thread_safe)
@@ -105,7 +105,7 @@ class Sqlite(Engine):
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """Peewee's connection, which is opened if necessary. Raises Unavailable."""
+        """Peewee's connection, opened if necessary. Raises Unavailable."""
         return self.peewee_db.connection()
 
     def close(self) -> None:
@@ -148,9 +148,9 @@ class Sqlite(Engine):
         return SqliteTransaction(self, clock)
 
     @contextmanager
-    def limited(self, goes_on: Callable[[], bool]) -> Iterator[None]:
+    def limited(self, may_go_on: Callable[[], bool]) -> Iterator[None]:
         self.run(SQL("BEGIN"), {})
-        self.connection.set_progress_handler(lambda: not goes_on(), LOOK_STEPS)
+        self.connection.set_progress_handler(lambda: not may_go_on(), LOOK_STEPS)
         try:
             yield
         finally:
@@ -163,11 +163,11 @@ class Sqlite(Engine):
         try:
             self.run(SQL("PRAGMA busy_timeout = 0"), {})
             self.row(SQL("PRAGMA wal_checkpoint(PASSIVE)"), {})  # does not block other writers
-            # A smaller WAL file keeps its size, because SQLite overwrites it faster than it appends to an empty one.
+            # Leave a smaller WAL file as it is: SQLite overwrites a file faster than it appends to an empty one.
             if self._wal.stat().st_size > MAX_WAL:
                 self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         except Unavailable as error:  # only logged, because the writes are durable without a checkpoint
-            log.warning("the -wal of the database stays large: %s", error)
+            log.warning("the -wal file of the database stays large: %s", error)
 
     def reserve(self) -> None:
         self._reserve.keep()
@@ -264,10 +264,10 @@ class Sqlite(Engine):
                 return
             raise Unavailable("the database file is not at its path") from error
         if not same and not self._replaced:
-            log.error("another file has replaced the database or its -wal: writes are refused until a restart")
+            log.error("another file has replaced the database or its -wal file: writes are refused until a restart")
         self._replaced |= not same
         if self._replaced:
-            raise Unavailable("another file has replaced the database or its -wal")
+            raise Unavailable("another file has replaced the database or its -wal file")
         if not os.access(self.path, os.W_OK):
             raise Unavailable("the database file is not writable")
 
@@ -277,8 +277,8 @@ class Sqlite(Engine):
         Otherwise, they would be lost if the process were killed.
         """
         if not self._checkpoint():
-            raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
-        log.error("the -wal of the database was deleted; its contents were written into the database")
+            raise Unavailable("the -wal file was deleted while another program was using it", RETRY_SECONDS)
+        log.error("the -wal file of the database was deleted; its contents were written into the database")
         self._reconnect()
 
     def _reconnect(self) -> None:

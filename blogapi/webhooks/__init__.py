@@ -1,1 +1,1 @@
-"""Webhooks: sending the recorded events to their receivers."""
+"""Record events, and send them to webhooks."""

@@ -1,4 +1,4 @@
-"""A webhook's endpoint: check its addresses, and post signed messages to it (Standard Webhooks).
+"""Check the addresses of a webhook's endpoint, and post signed messages to it (Standard Webhooks).
 
 With gevent, import this module only after monkey-patching, because urllib3 binds parts of ssl when it is imported.
 """

@@ -1,4 +1,4 @@
-"""The webhook sender, which sends due deliveries and records the results."""
+"""Send due webhook deliveries, and record the results."""
 
 import logging
 import math
@@ -104,7 +104,7 @@ class Sender:
 
 
 def next_state(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
-    """Return a delivery's state after an attempt that followed `attempts` others, and when the next one is due."""
+    """Return a delivery's state after another attempt, and when the next is due. `attempts` counts the earlier ones."""
     if result.status is not None and 200 <= result.status < 300:
         return "delivered", None
     if result.status == GONE or attempts >= len(RETRIES):

@@ -1,4 +1,4 @@
-"""Webhooks, the events recorded for them, and their deliveries (a transactional outbox).
+"""Store webhooks, the events recorded for them, and their deliveries (a transactional outbox).
 
 A webhook keeps at most MAX_PENDING pending and MAX_FINISHED finished deliveries. An event is stored once for all
 webhooks, and takes about 1 kB on disk, or at most 28 kB. With 11,000 deliveries, a webhook therefore takes up to 11 MB

@@ -1,4 +1,4 @@
-"""The endpoints for webhooks and their deliveries, and their schemas."""
+"""Serve the endpoints for webhooks and their deliveries."""
 
 import re
 from itertools import chain

@@ -1,4 +1,4 @@
-"""The health check, and static pages."""
+"""Serve the health check and static files."""
 
 import gzip
 import mimetypes

@@ -191,7 +191,7 @@ def test_older_addresses_become_former_slugs_unless_they_belong_to_other_posts(r
     run("import", "--publish", folder(taken="---\ndate: 2019-01-01\n---\nA"))
     top = folder(a=OLD, b="---\ndate: 2020-01-02\naliases: /old/\n---\nB")
     left = f"Former slugs dropped from 2 posts ({top}/a.md, {top}/b.md): "
-    left += "others have or had them, or there are more than 20."
+    left += "another post has or had them, or there are over 20."
     assert "would be made 2, changed 0, unchanged 1, refused 0" in run("import", "--publish", "--dry-run", top)[1]
     status, lines, _ = run("import", "--publish", top)
     assert (status, lines[0], left in lines) == (0, "made 2, changed 0, unchanged 1, refused 0", True)
@@ -206,7 +206,7 @@ def test_older_addresses_become_former_slugs_unless_they_belong_to_other_posts(r
 def test_only_the_first_twenty_former_slugs_are_imported_and_the_output_says_so(run, folder, storage):
     aliases = ", ".join(f"/p{number}/" for number in range(25))
     top = folder(a=f"---\ndate: 2020-01-01\naliases: [{aliases}]\n---\nA")
-    said = f"Former slugs dropped from 1 post ({top}/a.md): others have or had them, or there are more than 20."
+    said = f"Former slugs dropped from 1 post ({top}/a.md): another post has or had them, or there are over 20."
     for outcome in ("made 1, changed 0, unchanged 0, refused 0", "made 0, changed 0, unchanged 1, refused 0"):
         _, lines, _ = run("import", top)
         assert (lines[0], said in lines) == (outcome, True)

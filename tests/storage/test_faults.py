@@ -26,7 +26,7 @@ def test_a_deleted_wal_loses_nothing_and_is_logged(service):
     acknowledged = {create(service)[2]["id"] for _ in range(3)}
     service.database.with_name("blog.db-wal").unlink()
     assert service.request("GET", "/healthz")[0] == 200
-    eventually(lambda: service.log.count("the -wal of the database was deleted") == 1)
+    eventually(lambda: service.log.count("the -wal file of the database was deleted") == 1)
     acknowledged |= {create(service)[2]["id"] for _ in range(3)}
     service.kill()
     service.start()

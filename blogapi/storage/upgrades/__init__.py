@@ -1,4 +1,4 @@
-"""Upgrades of older databases. `N.sql`, `N.py` or both upgrade the tables from version N - 1 to N.
+"""Upgrade older databases. `N.sql`, `N.py` or both upgrade the tables from version N - 1 to N.
 
 All upgrades that a database needs run in order in one transaction. The files of a released upgrade never change,
 because they describe the tables as they were at that time.

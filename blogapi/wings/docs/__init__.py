@@ -1,1 +1,1 @@
-"""The OpenAPI description of the API, the page that shows it, and the metrics."""
+"""Describe the API (OpenAPI), show the description as a page, and report metrics."""

@@ -1,4 +1,4 @@
-"""The service's metrics for Prometheus."""
+"""Collect the service's metrics for Prometheus."""
 
 from collections import Counter
 from collections.abc import Iterable

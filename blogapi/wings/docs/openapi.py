@@ -1,4 +1,4 @@
-"""The API description (OpenAPI 3.1), generated from the routes and the declarations of their views."""
+"""Generate the API description (OpenAPI 3.1) from the routes and the declarations of their views."""
 
 import json
 import re

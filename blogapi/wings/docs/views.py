@@ -1,4 +1,4 @@
-"""Views outside /v1: the metrics, the API description, and the page that shows it."""
+"""Serve the metrics, the API description, and the page that shows it, all outside /v1."""
 
 import json
 from functools import cache

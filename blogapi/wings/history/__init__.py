@@ -1,1 +1,1 @@
-"""The history of posts: revisions, the trash, and undo."""
+"""Read and restore revisions and deleted posts, and undo changes."""

@@ -1,4 +1,4 @@
-"""The endpoints for revisions and the trash, and their schemas."""
+"""Serve the endpoints for revisions and the trash."""
 
 from collections.abc import Callable
 from contextlib import suppress

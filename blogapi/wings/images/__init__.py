@@ -1,1 +1,1 @@
-"""Images: uploads, files, and their formats."""
+"""Upload, store and serve images."""

@@ -123,7 +123,7 @@ UPDATE_TOTAL = Compiled(
 
 
 def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
-    """Yield an image's bytes from `start` to `end` in pieces. Raises Unavailable, possibly after yielding some."""
+    """Yield an image's bytes from `start` to `end` in pieces. May raise Unavailable after some pieces."""
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)

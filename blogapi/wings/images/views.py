@@ -1,4 +1,4 @@
-"""The image endpoints: uploading, listing, deleting, and serving at a public URL."""
+"""Serve the endpoints for uploading, listing and deleting images, and the images at their public URLs."""
 
 import logging
 import re

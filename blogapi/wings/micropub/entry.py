@@ -132,7 +132,7 @@ def post_of(message: Submission, images: list[str], now: str, default_status: st
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Add the status that the post's time gives it to the fields. `status` is the default."""
+    """Add a status that fits the post's time to its fields. `status` is the default."""
     return fields | {"status": status_meant(fields.get("status") or status, fields.get("published_at"), now)}
 
 

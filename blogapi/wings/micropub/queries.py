@@ -1,4 +1,4 @@
-"""Micropub queries: the configuration, tags, posts (as entries) and images. Find posts by their URLs."""
+"""Answer Micropub's queries for the configuration, tags, posts (as entries) and images, and find posts by URL."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The Micropub endpoints: queries, changes, and media."""
+"""Serve the Micropub endpoints: queries, changes, and media."""
 
 from contextlib import ExitStack
 from functools import partial

@@ -1,1 +1,1 @@
-"""Proposals: pending changes to posts, to be applied or refused."""
+"""Propose changes to posts, for somebody to apply or refuse."""

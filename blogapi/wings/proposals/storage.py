@@ -1,4 +1,4 @@
-"""Storage of proposals."""
+"""Store, list, apply and delete proposals."""
 
 import json
 import logging
@@ -165,7 +165,7 @@ def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> St
 
 
 def _base(post: Fields, names: Fields) -> dict[str, Any]:
-    """Return hashes of a post's fields, but the tags as they are, so that a site-wide tag change can edit them."""
+    """Return hashes of a post's fields. Tags are not hashed, so that a site-wide tag change can edit them."""
     hashes = {name: documents.hash_of(documents.dump([post.get(name)]).encode()) for name in names}
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 

@@ -1,4 +1,4 @@
-"""The views of proposals."""
+"""Serve the endpoints for proposals."""
 
 from functools import partial
 

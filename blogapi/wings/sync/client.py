@@ -1,4 +1,4 @@
-"""A client for a service. It retries requests, limits the size of responses, and validates them."""
+"""Call the API of a service: retry requests, limit the size of responses, and validate them."""
 
 import hashlib
 import json

@@ -122,7 +122,7 @@ class Comparison:
                 working.record_bytes(name)  # The bytes have changed, but not the content.
 
     def chosen(self, names: Iterable[str]) -> list[str]:
-        """Return those of the files that the user has asked to sync."""
+        """Return the files that the user has asked to sync."""
         return [name for name in names if not self.working.only or name in self.working.only]
 
     def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None]]:

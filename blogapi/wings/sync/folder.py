@@ -1,4 +1,4 @@
-"""A synced folder: decide which of its files are posts, and read, write and remove files."""
+"""Decide which files in a synced folder are posts, and read, write and remove files."""
 
 import hashlib
 import os
@@ -77,7 +77,7 @@ class Ignored:
         self._why_separate = cache(self._find_separate)
 
     def why(self, name: str) -> str:
-        """Return why a file is left out, as a noun for the report, or "" if it is not."""
+        """Return why a file is left out, as a noun phrase for the report, or "" if it is not."""
         path = PurePosixPath(name)
         if (self.folder.path / name).is_symlink():
             return "link"
@@ -246,7 +246,7 @@ class WorkingFolder:
         self.state.put(name, of_post | of_file | {"seen": rfc3339(self.now)})
 
     def record_bytes(self, name: str) -> None:
-        """Record the new digest of a file with the same meaning, so that a later rename is recognized."""
+        """Record the new digest of a file that still means the same, so that a later rename is recognized."""
         self.state.put(name, self.entries[name] | {"sha256": self.sha256[name]})
 
     def image_names(self, files: Collection[str]) -> dict[str, str]:

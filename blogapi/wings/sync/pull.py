@@ -1,4 +1,4 @@
-"""Pulling: changing the files in a folder to match the posts of a service."""
+"""Pull: change the files in a folder to match the posts of a service."""
 
 import hashlib
 import os

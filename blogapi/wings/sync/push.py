@@ -1,4 +1,4 @@
-"""Pushing: changing the posts of a service to match the files in a folder."""
+"""Push: change the posts of a service to match the files in a folder."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The state of a synced folder: a journal with one line about the folder, then one line per change to an entry."""
+"""Record the state of a synced folder in a journal: a line about the folder, then a line per change to an entry."""
 
 import hashlib
 import json
@@ -57,7 +57,7 @@ class SyncState:
 
     A state is valid only where it was written, because a sync program or a backup can separate it from its files. The
     user's state folder contains a copy of the state that was last written here. `reconcile` compares the two. A state
-    in another file than STATE may be in a repository with its files. Raises RemoteError if the state is damaged.
+    file other than STATE may be in a repository with its files. Raises RemoteError if the state is damaged.
     """
 
     def __init__(self, folder: Folder, name: str, dry_run: bool):
@@ -84,7 +84,7 @@ class SyncState:
         with suppress(OSError, RuntimeError, RemoteError):
             file = self._own_file()
             own, own_time_ns = file.read_bytes(), file.stat().st_mtime_ns
-            is_merged = b"\n{" in data  # If git has merged two states, both first lines are there.
+            is_merged = b"\n{" in data  # If git has merged two states, both of their first lines are here.
             is_last = self.name == STATE and not is_merged and data.partition(b"\n")[0] == own.partition(b"\n")[0]
             self._own = {} if is_last else self._read(own)[1]
             # Some disks renumber files. The modification time then shows that the file is the same.

@@ -1,1 +1,1 @@
-"""Tags: lists of tags, and changes to a tag in every post."""
+"""List tags, and change a tag in every post."""

@@ -1,4 +1,4 @@
-"""Storage of tags. A tag exists as long as a post has it. It is spelled as in the newest of these posts."""
+"""List, rename and delete tags. A tag exists as long as a post has it, and is spelled as in the newest such post."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Tags: schemas and views."""
+"""Serve the endpoints for tags."""
 
 from flask import Response
 from marshmallow import fields

@@ -45,7 +45,7 @@ def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
 
     Raises OSError for anything else, even for a link that replaces the file while it is being opened.
     """
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for pipes
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # never waits
         real, state = os.path.realpath(path), os.fstat(file.fileno())
         if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
             raise OSError(errno.EPERM, "not a regular file in the given folders")

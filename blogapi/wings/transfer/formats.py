@@ -1,4 +1,4 @@
-"""File formats other than Markdown: how to recognize and read them, and what to do with unsupported ones."""
+"""Recognize and read file formats other than Markdown, and advise what to do with unsupported ones."""
 
 import re
 from collections.abc import Callable, Iterator

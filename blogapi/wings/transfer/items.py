@@ -1,4 +1,4 @@
-"""The results of reading files: items to store, posts in exports, failures, and files that are left out."""
+"""Define the results of reading files: items to store, posts in exports, failures, and files that are left out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class Note(StrEnum):
     BLOCKS = "blocks", "Reusable blocks missing from", "export all content, not only posts"
     HTML = "HTML", "HTML in", "it is kept as HTML"
     SCRIPTS = "scripts", "Scripts or forms in", "they are kept; whether they work depends on the site"
-    FORMER_SLUGS = "former slugs", "Former slugs dropped from", "others have or had them, or there are more than 20"
+    FORMER_SLUGS = "former slugs", "Former slugs dropped from", "another post has or had them, or there are over 20"
     TIME_ZONES = "time zones", "BLOGAPI_TIMEZONE used for", "the site's configuration or time zone is invalid"
     OTHER_SLUGS = "other slugs", "Slugs changed in", "--redirects FILE lists the old ones"
     OLD_URLS = "old URLs", "Old URLs of", "--redirects FILE lists them"

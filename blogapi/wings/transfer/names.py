@@ -41,7 +41,7 @@ DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", 
 
 
 def name_and_date(path: Path, folders: tuple[str, ...], url: str, program: Program, zone: tzinfo) -> tuple[str, str]:
-    """Return the name of a file without a leading date, and the date in its path or URL (as midnight) or "".
+    """Return the name of a file without a leading date, and the date (midnight) in its path or URL, or "".
 
     An `index.md` is named after its folder.
     """

@@ -1,4 +1,4 @@
-"""The sites from which posts are imported: their programs, their configurations, and the URLs of their posts."""
+"""Find the site of an imported folder: its program, its configuration, and the URLs of its posts."""
 
 import os
 import re
@@ -76,7 +76,7 @@ def bound_of(top: Path) -> Path:
 
 @cache
 def roots_of(bound: Path) -> tuple[str, ...]:
-    """Return the `roots` argument with which `open_below` opens only files below this folder."""
+    """Return the `roots` argument that limits `open_below` to files below this folder."""
     return real_folders([bound])
 
 

@@ -42,8 +42,8 @@ def files_below(
 ) -> Iterator[Path | LeftOut | Failure]:
     """Yield the path of each file to read below a folder, and a LeftOut or Failure for every other file.
 
-    Within a folder, files are sorted by name. `skip` returns why a Markdown file is left out, as a noun for the report,
-    or "" if the file is to be read. A symbolic link is read only if its target is below one of `roots`.
+    Within a folder, files are sorted by name. `skip` returns why a Markdown file is left out, as a noun phrase for the
+    report, or "" if the file is to be read. A symbolic link is read only if its target is below one of `roots`.
     """
     folders = [top]
     for folder in folders:
@@ -63,7 +63,7 @@ def files_below(
 
 
 def why_not_entered(folder: Path) -> str:
-    """Return why a folder is left out, as a noun for the report, or "" if the folder is to be read."""
+    """Return why a folder is left out, as a noun phrase for the report, or "" if the folder is to be read."""
     if folder.name.startswith("."):
         return "folder beginning with a dot"
     if folder.name in SKIPPED_FOLDERS or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
@@ -114,13 +114,13 @@ class Sources:
     now: float  # Unix time
     faults: Mapping[Path, str] = field(default_factory=dict)  # path that cannot be read -> the reason
     pages: bool = False  # whether to read the pages in exports
-    site: str | None = None  # base URL for the relative URLs of images that are not found
+    site: str | None = None  # base URL for the relative URLs of missing images
     images: LocalImages | None = None
     publish: bool = False  # whether to publish dated posts even if their program is unknown
     drop: Collection[str] = ()  # names to leave out of params
     permalink: str = ""  # pattern of the posts' old URLs
     post_url: str = ""  # pattern of the posts' current URLs
-    date_from: str = ""  # name in front matter from which to read the date of posts without one
+    date_from: str = ""  # name in front matter to read the date from if a file has no other date
     zone: tzinfo = UTC  # time zone for times without an offset, unless the site's configuration sets another
     skip: Callable[[Path], str] = lambda path: ""  # returns why a Markdown file is left out, or ""
     is_movable: bool = False  # whether slugs must stay the same if the folder moves or other files change
@@ -187,7 +187,7 @@ class Sources:
         try:
             if path in self.faults:
                 raise MarkdownError(self.faults[path])
-            if path.exists() and not (path.is_file() and path.suffix.lower() in READABLE):  # A pipe might not end.
+            if path.exists() and not (path.is_file() and path.suffix.lower() in READABLE):  # A pipe might never end.
                 raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(READABLE)}")
             if path.suffix.lower() in READERS:
                 yield from self._read_export(path)
@@ -206,7 +206,7 @@ class Sources:
             yield Failure.of(path, MarkdownError(f"not read, because this is {way}") if is_helpful else error)
 
     def advice(self) -> Iterator[str]:
-        """Yield advice on the files that were not read, once for each format."""
+        """Yield one piece of advice for each format of the files that were not read."""
         files = [Path(path) for paths in self.unread.values() for path in paths[:MAX_ADVISED]]
         ways = {way: file for file in files if file.is_file() and (way := advice_on(file))}
         yield from (f"{file}: {way}" for way, file in ways.items())
@@ -262,7 +262,7 @@ class Sources:
     def _infer(
         self, file: MarkdownFile, path: Path, top: Path, folders: tuple[str, ...], site: Site
     ) -> tuple[Item, str]:
-        """Infer what the front matter lacks from the path. Return the post, and the file name without a date."""
+        """Use the path to fill in what the front matter lacks. Return the post, and the file name without a date."""
         url = next(iter(names.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
         publish = self.publish or site.program.publishes_by_date or file.is_exported
@@ -326,7 +326,7 @@ class Sources:
         return item
 
     def _place_images(self, item: Item, top: Path | None = None, folders: Sequence[Path] = ()) -> None:
-        """Replace the URLs of images that were found with their new URLs, and make other relative URLs absolute."""
+        """Give the images that were found their new URLs, and make other relative URLs absolute."""
         placement = Placement(self.images, self.site, self.hosts, top, folders)
         notes, first = placement.replace(item.fields), item.file.content_line
         item.notes |= {name: line and first and first + line - 1 for name, line in notes.items()}

@@ -78,9 +78,9 @@ def test_a_deleted_wal_is_logged_as_saved_only_when_it_is(database, path, other,
     other.execute("BEGIN")
     other.execute("SELECT * FROM post").fetchall()
     path.with_name("blog.db-wal").unlink()
-    with pytest.raises(Unavailable, match="while another program uses it"):
+    with pytest.raises(Unavailable, match="while another program was using it"):
         database.check()
     assert caplog.messages == []
     other.close()
     database.check()
-    assert caplog.messages == ["the -wal of the database was deleted; its contents were written into the database"]
+    assert caplog.messages == ["the -wal file of the database was deleted; its contents were written into the database"]

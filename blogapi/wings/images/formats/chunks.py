@@ -1,4 +1,4 @@
-"""PNG, GIF, WebP and AVIF: files that consist of chunks."""
+"""Read PNG, GIF, WebP and AVIF files, which consist of chunks."""
 
 import re
 import zlib

@@ -1,4 +1,4 @@
-"""JPEG (ITU T.81): segments with a marker and a length. Coded pixels follow each start-of-scan segment."""
+"""Read JPEG files (ITU T.81): segments with a marker and a length, with coded pixels after each start of a scan."""
 
 import re
 from struct import pack, unpack_from
