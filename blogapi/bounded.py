@@ -31,7 +31,7 @@ class OutOfBounds(ValueError):
 
 
 def check_json(data: bytes, max_values: int, max_depth: int) -> None:
-    """Check the bounds of JSON. Commas and opening brackets count as values. Raises OutOfBounds."""
+    """Check that JSON is small enough. Commas and opening brackets count as values. Raises OutOfBounds."""
     openings = data.count(b"[") + data.count(b"{")
     if openings > max_depth or openings + data.count(b",") > max_values:  # Count again without strings.
         structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
@@ -47,7 +47,7 @@ def check_number(text: str) -> str:
 
 
 def check_toml(text: str, max_values: int, max_depth: int) -> None:
-    """Check the bounds of TOML. Lines, commas and opening brackets count as values. Raises OutOfBounds."""
+    """Check that TOML is small enough. Lines, commas and opening brackets count as values. Raises OutOfBounds."""
     structure = TOML_STRING.sub('""', text)
     if name := LONG_NAME.search(structure):
         line = structure.count("\n", 0, name.start()) + 1
@@ -56,7 +56,7 @@ def check_toml(text: str, max_values: int, max_depth: int) -> None:
 
 
 def _check_structure(structure: bytes, max_values: int, max_depth: int) -> None:
-    """Check the number and depth of the values in JSON or TOML from which strings were removed. Raises OutOfBounds."""
+    """Check the number and depth of the values in JSON or TOML, given without its strings. Raises OutOfBounds."""
     brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # any more would exceed the limit
     depth = max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0)
     _check(sum(map(structure.count, (b"[", b"{", b","))), max_values, depth, max_depth)

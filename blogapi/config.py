@@ -172,7 +172,7 @@ def _time_zone(text: str) -> tzinfo:
 
 
 def _zones_near(text: str) -> list[str]:
-    """Return up to three time zones with this abbreviation, such as CEST, or else with a similar name."""
+    """Return up to three time zones with this abbreviation, such as CEST, or with a similar name if there are none."""
     names = [name for name in sorted(available_timezones()) if "/" in name and not name.startswith("Etc/")]
     seasons = [datetime(2026, month, 1, tzinfo=UTC) for month in (1, 7)]
     same = [name for name in names if text in {season.astimezone(ZoneInfo(name)).tzname() for season in seasons}]

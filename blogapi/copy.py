@@ -21,7 +21,7 @@ from blogapi.storage.setup import EMPTY, MISSING, SCHEMA, TABLE, Contents, Sqlit
 from blogapi.storage.sqlite import Sqlite
 
 Progress = Callable[[Iterable, int], Iterable]  # receives rows and their number, and returns the rows
-# Tables that are not copied, because the target derives their rows from the other tables
+# Tables to leave out of a copy, because the target derives their rows from the other tables
 FILLED = ("image_total", "search_rebuild", "upload")
 # Reads webhooks from a database older than version 13, which has their options in a separate table
 OLD_WEBHOOKS = """(
@@ -68,7 +68,7 @@ def _index_posts(target: Engine, progress: Progress) -> None:
 
 
 def tables() -> list[str]:
-    """Return the names of the tables to copy, all of which exist on both engines."""
+    """Return the names of the tables to copy. All of them exist on both engines."""
     shared, _ = section(SCHEMA, "")
     return [table for table in TABLE.findall(shared) if table not in FILLED]
 

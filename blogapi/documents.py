@@ -32,7 +32,7 @@ class Field(NamedTuple):
 
     kind: Kind
     presence: Literal["required", "default", "optional", "service"]
-    description: str  # does not state the limits, which the schema adds
+    description: str  # without the limits, which the schema adds
     example: Any = None
     max_length: int = 0  # maximum length, in characters or in list items; 0 if the kind sets the limits
     empty: Any = None  # the value that clears the field, except params in a PATCH; None if the field cannot be cleared
@@ -105,7 +105,7 @@ def is_slug(text: str) -> bool:
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
-    """Return a post with its fields in order, without the optional fields that are empty."""
+    """Return a post with its fields in order, and without empty optional fields."""
     return {name: post[name] for name in FIELDS if post.get(name) or name in REQUIRED}
 
 

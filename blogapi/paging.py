@@ -29,7 +29,7 @@ class Cursor(NamedTuple, Generic[Id]):
 
 
 class Page(NamedTuple, Generic[Item, Next]):
-    """Items of a list, such as posts' documents, and the cursor of the next page, if any."""
+    """A page of a list: its items, such as posts' documents, and the cursor of the next page, if any."""
 
     items: list[Item]
     next: Next | None

@@ -37,7 +37,7 @@ def lacks_passage(new: str, old: str) -> bool:
 
 
 def fold(name: str) -> str:
-    """Convert a tag to the form that is used in comparisons: NFC(casefold(NFC(name))).
+    """Convert a tag to the form used in comparisons: NFC(casefold(NFC(name))).
 
     Only the first MAX_FOLDED characters are used, because normalizing a run of combining marks takes quadratic time.
     """

@@ -30,7 +30,7 @@ class SelfGuarded(Blueprint):
 
 
 def for_scopes(*scopes: str) -> Callable[[View], View]:
-    """Declare which scopes may use a view that is not an operation. By default, only full keys may."""
+    """Declare the scopes that may use a view outside the API's operations. By default, only full keys may."""
 
     def declare(view: View) -> View:
         vars(view)["scopes"] = scopes

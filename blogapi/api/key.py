@@ -1,4 +1,4 @@
-"""Serve the endpoint for the request's own key."""
+"""Tell clients about the key that they use."""
 
 from flask import Response
 from marshmallow import fields

@@ -67,4 +67,4 @@ class Operation:
     content_types: tuple[str, ...] = (JSON,)  # accepted for the body
     parse_file: Callable[..., dict[str, Any]] | None = None  # parses a Request whose body is not JSON
     request_headers: tuple[str, ...] = ()  # keys of components.parameters, besides If-None-Match
-    scopes: tuple[str, ...] = (FULL,)  # scopes whose keys may use the operation
+    scopes: tuple[str, ...] = (FULL,)  # keys with these scopes may use the operation

@@ -136,7 +136,7 @@ def show(text: str) -> None:
 
 
 def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
-    """Yield the results, and show the progress and the text of `also`: on a terminal as a bar, or else as lines."""
+    """Yield the results, and show the progress and the text of `also`: on a terminal as a bar, elsewhere as lines."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar

@@ -80,8 +80,8 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
     """Send the changes in the Markdown files in FOLDER, or only those in each FILE, to a service.
 
-    The key is read from BLOGAPI_KEY. A file whose post has also changed is a conflict: it is reported but not sent, and
-    the exit status is 2. After an interruption, repeat the command.
+    The key is read from BLOGAPI_KEY. If the post of a changed file has also changed, the conflict is reported, the file
+    is not sent, and the exit status is 2. After an interruption, repeat the command.
     """
     deletes = delete or delete_all
     start = partial(Push, delete=deletes, delete_all=delete_all, overwrite=overwrite, recreate=recreate)
@@ -123,7 +123,7 @@ class Output:
     as_json: bool
     quiet: bool
     diff: bool
-    would_be: str  # "would be " in a dry run, or else ""
+    would_be: str  # "would be " in a dry run, "" otherwise
 
     def result(self, result: Result) -> None:
         """Print the outcome for a file or a post."""
@@ -168,7 +168,7 @@ def run(
 ) -> None:
     """Push or pull or, for `status`, predict what each would do.
 
-    The exit status is 2 if there is a conflict, or else 1 if a file failed.
+    The exit status is 2 if there is a conflict, and otherwise 1 if a file failed.
     """
     url = service_url(url, move_to, deletes)
     folder, names = folder_and_names(paths)
@@ -241,7 +241,7 @@ def opened(
 
 
 def zone_of(state: SyncState) -> tzinfo:
-    """Return the time zone for times without an offset: the recorded one, or else the configured one.
+    """Return the time zone for times without an offset: the recorded one or, if none is recorded, the configured one.
 
     Raises RemoteError if BLOGAPI_TIMEZONE is set to a time zone other than the recorded one.
     """

@@ -30,7 +30,7 @@ from blogapi.wings.transfer.report import Report
 from blogapi.wings.transfer.sites import PLACEHOLDERS, is_pattern
 from blogapi.wings.transfer.sources import Sources
 
-TOPS = ("", "static", "public")  # subfolders in which to look for images whose URLs begin with a slash
+TOPS = ("", "static", "public")  # look in these subfolders for images if their URLs begin with a slash
 
 
 def pattern(value: str) -> str:

@@ -22,7 +22,7 @@ FRONT_MATTER_LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # an opening li
 PARSERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # delimiter -> parser
 TITLE_HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # fields written without quotes
+UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
 LASTMOD, PERMALINK = "lastmod", "permalink"  # `render` adds these to flat files, for Hugo and Eleventy
 EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # Every file from `render` contains these.
 # Words that YAML 1.1 or 1.2 does not read as text
@@ -207,7 +207,7 @@ def heading(content: str) -> str:
 
 
 def _written(value: str | list[str], also_special: str = "") -> str:
-    """Write a string without quotes if every YAML parser reads it as that string, or else in double quotes."""
+    """Write a string in double quotes, or without quotes if every YAML parser then still reads the same string."""
     if isinstance(value, list):
         return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
     is_text = value[:1].isalpha() and value.isprintable() and value.lower() not in YAML_WORDS

@@ -210,7 +210,7 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _hint(problem: str | None) -> str:
-    """Return our own message for a problem that a parser reports, or else the parser's message."""
+    """Return our own message for a problem that a parser reports, or the parser's message if we have none."""
     problem = problem or ""
     return next((message for words, message in PARSER_HINTS.items() if words in problem), problem)
 

@@ -65,14 +65,14 @@ class Program:
     not_in_names: re.Pattern[str] = NO_MATCH  # matches text to remove from file names
     index_names: tuple[str, ...] = ("index",)  # files whose posts are named after their folder
     names_have_tags: bool = False  # whether a file named `[bread] name.md` has the tag bread, as in Blot
-    titles_from_names: bool = False  # whether a post without a title gets its file name as its title
+    titles_from_names: bool = False  # whether the title of a post without one comes from its file name
     permalink_pattern: str = ""  # default pattern for the URLs of posts
     permalink_styles: dict[str, str] = field(default_factory=dict)  # name in a configuration -> pattern
     data_files: tuple[str, ...] = ()  # files with values for all posts in a folder; {} stands for the folder's name
     post_data_files: tuple[str, ...] = ()  # files with values for one post; {} stands for the post's file name
     has_asset_folders: bool = False  # whether a folder named after a post contains its images
     hides_underscore_folders: bool = False  # whether unknown folders named "_…" hide their posts
-    publishes_by_date: bool = True  # whether a date makes a post public; if not, it does only in another program's site
+    publishes_by_date: bool = True  # whether a date makes a post public, even outside other programs' sites
     zone: str = ""  # default time zone for times without an offset
     languages: tuple[str, ...] = ()  # settings that list the languages in file names (x.fr.md)
     language_files: tuple[str, ...] = ()  # further files that list these languages
@@ -287,7 +287,7 @@ STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # A program's 
 
 
 def recognized_by(header_form: str, names: Iterable[str]) -> Program:
-    """Return the program with this `header_form`, or else one with all its `own_names` in `names`, or else ANY."""
+    """Return the program with this `header_form`, or the first with all its `own_names` in `names`, or ANY."""
     lower = {name.lower() for name in names}
     has_names = (program for program in PROGRAMS if program.own_names and lower.issuperset(program.own_names))
     return BY_HEADER_FORM.get(header_form) or next(has_names, ANY)

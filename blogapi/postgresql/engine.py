@@ -155,8 +155,8 @@ class Postgresql(Engine):
     def is_leader(self) -> bool:
         """Return whether this process is the leader, which sends webhooks and publishes due posts. Raises Unavailable.
 
-        The leader is the process whose session holds a lock. The server ends that session after LEASE_SECONDS without a
-        query, so a process that freezes loses the lock.
+        The leader is the process that holds a lock in its session. The server ends the session after LEASE_SECONDS
+        without a query, so a process that freezes loses the lock.
         """
         try:
             if self._leader is None or self._leader.closed:

@@ -8,7 +8,7 @@ from blogapi.documents import dump
 from blogapi.storage.engine import Compiled, Placeholder, Transaction, placeholders
 from blogapi.storage.models import Proposal
 
-PROPOSALS_PER_READ = 50  # number of proposals whose tags are read in one round trip
+PROPOSALS_PER_READ = 50  # read the tags of this many proposals in one round trip
 
 
 def delete(tx: Transaction, proposal_id: int) -> None:

@@ -201,7 +201,7 @@ def parse_names(text: str) -> str:
 
 
 class Before(fields.String):
-    """The start of a page of posts: the id of a post if the list is sorted by creation time, or else a Cursor."""
+    """The start of a page of posts: the id of a post if the list is sorted by creation time, a Cursor otherwise."""
 
     def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> Any:
         sort = data.get("sort")

@@ -96,7 +96,7 @@ class Holder(NamedTuple):
 
 
 def find_holder(reader: Reader, slug: str, post_id: int = 0) -> Holder | None:
-    """Return the post, other than this one, that has or had this slug, if any."""
+    """Return the other post that has or had this slug, if any."""
     row = reader.row(SELECT_HOLDER, slug=slug)
     return Holder._make(row) if row and row[0] != post_id else None
 
@@ -128,7 +128,7 @@ def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = Fal
 
 
 def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> bool:
-    """Return whether changes replace the slug of a post that is not published now, but once was under this slug."""
+    """Return whether changes replace the slug of an unpublished post that was once published under this slug."""
     if changes.get("slug", old["slug"]) == old["slug"] or old["status"] == "published":
         return False
     return reader.row(SELECT_FORMER, slug=old["slug"]) is not None
@@ -171,7 +171,7 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
 
 
 def delete_former(tx: Transaction, post_id: int) -> None:
-    """Delete the former slugs of a post whose document is unreadable. This scans the whole table."""
+    """Delete the former slugs of a post with an unreadable document. This scans the whole table."""
     tx.execute(FormerSlug.delete().where(FormerSlug.post_id == post_id))
 
 

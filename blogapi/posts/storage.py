@@ -45,7 +45,7 @@ def no_check(document: bytes | None) -> None:
 def get(reader: Reader, ref: PostRef, published_only: bool = False) -> bytes:
     """Return the document of a post. Raises DoesNotExist.
 
-    With `published_only`, posts that are not published count as missing. Nothing about them is read, so that response
+    With `published_only`, unpublished posts count as missing. Nothing about them is read, so that response
     times do not reveal them.
     """
     return documents.intact(*_row(reader, SELECT_PUBLISHED if published_only else SELECT_DOCUMENT, ref))

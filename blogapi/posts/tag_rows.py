@@ -26,7 +26,7 @@ def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def delete_all(tx: Transaction, post_id: int) -> None:
-    """Delete all tag rows of a post whose document is unreadable. This scans the tags of all posts."""
+    """Delete all tag rows of a post with an unreadable document. This scans the tags of all posts."""
     tx.execute(PostTag.delete().where(PostTag.post_id == post_id))
 
 

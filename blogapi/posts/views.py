@@ -89,7 +89,7 @@ def create_post(request: Request) -> Response:
 
 
 def idempotency_key(request: Request) -> IdempotencyKey | None:
-    """Return the Idempotency-Key of a request with a loaded body, if any. Raises ValidationError if it is invalid."""
+    """Return a request's Idempotency-Key, if any. Load the body first. Raises ValidationError if the key is invalid."""
     name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
     if name is None:
         return None

@@ -36,7 +36,7 @@ def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, An
 
 
 def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
-    """Index a post's words, replacing any that are already in the index."""
+    """Index a post's words in place of any already indexed."""
     title, text = words.of_post(post)
     values: dict[str, Any] = {"id": post_id, "title": title, "text": text}
     if tx.dialect == "postgresql":

@@ -67,7 +67,7 @@ def read_page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Pag
 
 
 def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tuple]:
-    """Yield the rows of posts with ids from `below` up: all are indexed. Raises Rebuilding if there are too few."""
+    """Yield the rows down to the id `below`, because older posts may be missing. Raises Rebuilding for too few rows."""
     count = 0
     for row in rows:
         if id_of(row) < below:

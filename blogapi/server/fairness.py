@@ -179,7 +179,7 @@ class Budget:
 def oldest_head(budget: Budget, connection: Holder) -> Holder | None:
     """Choose the oldest other request whose key has not been accepted yet.
 
-    If there is none, choose a request of the busiest client, or else another request of the connection's own client.
+    If there is none, choose a request of the busiest client or, failing that, another of the connection's own client.
     """
     arriving = [holder for holder in budget.held if holder.reading and holder is not connection]
     heads = (holder for holder in arriving if not holder.is_accepted)

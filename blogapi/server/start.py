@@ -78,7 +78,7 @@ def on_exit(server: Any) -> None:
 
 
 def url_file(database: Path) -> Path:
-    """Return the path of the URL file, from which commands read the URL of the running server."""
+    """Return the path of the URL file, where commands find the URL of the running server."""
     return database.with_name(f"{database.name}.url")
 
 

@@ -22,7 +22,7 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 
 GATHER_SECONDS = 0.010  # longest wait for more requests to join a transaction
 MIN_LOCK_SECONDS = 0.5  # keep trying for the lock for at least this long, because another request may hold it briefly
-SHARED_SECONDS = 0.025  # a shared transaction, which blocks all other requests, starts no operation after this time
+SHARED_SECONDS = 0.025  # a shared transaction blocks all other requests, so it starts no operation after this time
 SHARED_WRITES = 24  # at most this many operations share a transaction, because each can keep a 4 MB post in memory
 COMPUTING = 2  # at most this many slow functions run at the same time
 RESPONSE_SECONDS = 10.0  # deadline for a response from a database server

@@ -17,7 +17,7 @@ from blogapi.storage.errors import DoesNotExist
 
 T = TypeVar("T")
 Clock = Callable[[], float]
-MAX_LAST = 64 * 1024  # `defer_last` collects statements with about this many characters; indexing them takes 10 ms
+MAX_LAST = 64 * 1024  # `defer_last` collects about this many characters; indexing them takes 10 ms
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # matches a placeholder in SQL text, but not PostgreSQL's cast "::"
 
 
@@ -41,7 +41,7 @@ def placeholders(model: type[Model], *names: str) -> dict[Field, Placeholder]:
 
 
 class AsBytes(ColumnBase):
-    """A TEXT column that is read as the stored UTF-8 bytes, without decoding."""
+    """A TEXT column, read as the stored UTF-8 bytes without decoding."""
 
     def __init__(self, text: Node):
         super().__init__()
@@ -53,7 +53,7 @@ class AsBytes(ColumnBase):
 
 
 class Compiled:
-    """A query that is compiled only once. Constants become literals, and variables must be placeholders.
+    """A query, compiled only once. Constants become literals, and variables must be placeholders.
 
     The query is a Peewee query or SQL text. Pass `sqlite=…, postgresql=…` if the engines need different queries.
     """
@@ -71,7 +71,7 @@ Query = Compiled | Node
 
 
 class Statement(NamedTuple):
-    """The SQL of a query, with the names of its parameters in order if it is `Compiled`, or else with their values."""
+    """The SQL of a query, with its parameters: their names in order if it is `Compiled`, and otherwise their values."""
 
     text: str
     names: list[str] | None

@@ -34,7 +34,7 @@ class KnownKey(NamedTuple):
     last_used_on: str | None
     scope: str
     digest: bytes
-    hits: Hits | None = None  # only after `authenticate`, and if the engine counts requests
+    hits: Hits | None = None  # set by `authenticate` if the engine counts requests
 
 
 def may(scope: str) -> str:

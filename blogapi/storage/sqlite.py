@@ -84,7 +84,7 @@ class Sqlite(Engine):
         return created
 
     def _reason(self, error: Exception) -> str:
-        """Return why the database cannot be used: missing permissions, or else the error itself."""
+        """Return why the database cannot be used: missing permissions or, if none are missing, the error itself."""
         reason = getattr(error, "strerror", None) or str(error)
         exists = os.path.exists(self.path)  # also False if this user cannot enter the folder
         if exists and not self.path.is_file():

@@ -221,7 +221,7 @@ def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 def addresses_of(host: str, port: int, private: bool) -> list[str]:
-    """Return those addresses of a host that webhooks may call, in the resolver's order.
+    """Return the addresses of a host that webhooks may call, in the resolver's order.
 
     The host can also be an address in a form such as 127.1 or 0x7f000001. Raises AddressError if webhooks must not call
     any of its addresses, or OSError if the host cannot be found.

@@ -60,7 +60,7 @@ class SchemaConverter(OpenAPIConverter):
 
 
 def describe(app: Flask, server: str = "") -> dict[str, Any]:
-    """Return the OpenAPI description of an application whose URLs begin with `server`."""
+    """Return the OpenAPI description of an application. `server` is the beginning of its URLs."""
     plugin = MarshmallowPlugin()
     plugin.Converter = SchemaConverter
     base = yaml.safe_load(BASE.read_bytes())

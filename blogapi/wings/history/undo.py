@@ -28,7 +28,7 @@ UNDO_PAUSE_SECONDS = 0.025  # pause between transactions, so that other clients 
 
 
 class Undone(NamedTuple):
-    """The result of an undo for one post, or the result that a dry run predicts."""
+    """The result of an undo for one post, as performed or as predicted by a dry run."""
 
     post_id: int
     title: str  # "" if the post has been deleted permanently
@@ -175,7 +175,7 @@ def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fie
 
 
 def _conflict(changes: list[PastChange], key: str | None) -> str:
-    """Return the reason to leave a post alone if another key has changed it since, or else ""."""
+    """Return the reason to leave a post alone if another key has changed it since, and "" otherwise."""
     others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
     is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
     stays = "; its tags stay renamed or removed" if is_retagged else ""

@@ -308,7 +308,7 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
 
 
 def prune(tx: Transaction) -> int:
-    """Delete some parts of an upload that is older than UPLOAD_TIME and unfinished. Return how many were deleted."""
+    """Delete some parts of an unfinished upload older than UPLOAD_TIME. Return how many were deleted."""
     row = tx.row(SELECT_OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
     return delete_parts(tx, row[0]) if row else 0
 

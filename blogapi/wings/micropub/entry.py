@@ -56,7 +56,7 @@ def property_names() -> Iterator[None]:
 
 
 def ignored(properties: Iterable[str]) -> list[str]:
-    """Return the names of properties that are not stored."""
+    """Return the names of the properties that the service does not store."""
     return [name for name in properties if name not in KNOWN]
 
 
@@ -132,7 +132,7 @@ def post_of(message: Submission, images: list[str], now: str, default_status: st
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Add a status that fits the post's time to its fields. `status` is the default."""
+    """Set the status of a post by its time. `status` is the default."""
     return fields | {"status": status_meant(fields.get("status") or status, fields.get("published_at"), now)}
 
 
@@ -230,7 +230,7 @@ def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
 
 
 def title_of(content: str) -> str:
-    """Return the first heading in the content, or else its first visible line, without Markdown. Cut between words."""
+    """Return the first heading in the content, or its first visible line, without Markdown. Cut between words."""
     beginning = (line[:MAX_LINE] for line in content[:MAX_BEGINNING].splitlines())
     lines = (MARKS.sub(lambda match: match[2] or "", line).strip() for line in beginning)
     title = heading(content)

@@ -115,7 +115,7 @@ def tags_with(reader: Reader, text: str, status: str | None, after: str | None, 
 
 
 def source(request: Request) -> Fields:
-    """Return the post at `url` or else a page of posts, as entries with only the requested `properties`, if any."""
+    """Return the post at `url`, or a page of posts, as entries. If `properties` are requested, return only these."""
     query = query_of(request, source_query)
     names = query.get("properties")
 

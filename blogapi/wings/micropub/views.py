@@ -139,7 +139,7 @@ def created_response(request: Request, url: str, **more: Any) -> Response:
 
 
 def changed_response(request: Request, old: Fields, new: Fields, **more: Any) -> Response:
-    """Return the post's URL if the change altered it, or else a 204."""
+    """Return the post's URL if the change altered it, and a 204 otherwise."""
     url = url_of(request, new)
     return created_response(request, url, **more) if url != url_of(request, old) else no_content(request)
 
@@ -167,7 +167,7 @@ def create(request: Request, message: Submission) -> Response:
 
 
 def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
-    """Return a request's Idempotency-Key, or else a key derived from its content. Raises ValidationError."""
+    """Return a request's Idempotency-Key, or a key derived from its content. Raises ValidationError."""
     given, digest = idempotency_key(request), sha256(content)
     if given:
         return given._replace(request=digest.digest())

@@ -123,7 +123,7 @@ class Remote:
         method: str,
         path: str,
         body: Any = None,
-        also: tuple[int, ...] = (),  # error statuses for which to return the response
+        also: tuple[int, ...] = (),  # return responses with these error statuses
         max_bytes: int = MAX_JSON_BYTES,
         **headers: str,
     ) -> ApiResponse:

@@ -17,11 +17,11 @@ from blogapi.wings.sync.folder import CHANGING, Result, WorkingFolder, failed, s
 from blogapi.wings.sync.matching import Ancestry, Assignment, Posts, is_as_recorded, place_entries
 from blogapi.wings.sync.state import SyncState, identity
 
-MAX_GONE = 5  # refuse to delete if more than this many files or posts, and more than half of them all, are gone
+MAX_GONE = 5  # refuse to delete if more than this many files or posts are gone, and more than half of all
 
 
 class Side(Enum):
-    """How a file or a post compares with its record. Without a record, it is CHANGED if it exists, or else SAME."""
+    """How a file or a post compares with its record. Without a record, it is CHANGED if it exists, and SAME if not."""
 
     ABSENT = auto()
     SAME = auto()

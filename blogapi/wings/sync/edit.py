@@ -18,7 +18,7 @@ COMMENTED = re.compile(
     rf"""(?:\s+(?:{QUOTED_YAML}++|[\[{{](?:{QUOTED_YAML}|[^\s"']|\s++(?!\#))*+)|(?!\s*+\#|\s+["'\[{{])(?:\S|\s++(?!\#))*+)?)"""
     r"(\s*+\#.*)?"
 )
-OPENED = re.compile(r"[^:]*:\s*(?:#.*)?")  # the first line of a name whose value is on the lines below
+OPENED = re.compile(r"[^:]*:\s*(?:#.*)?")  # the line of a name with its value on the lines below
 
 
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:

@@ -190,7 +190,7 @@ class WorkingFolder:
             self._sort([*map(checked, self.sources)])
 
     def _sort(self, posts: list[Checked]) -> None:
-        """Sort the files that were read into posts, failures, and files that are left out."""
+        """Sort files into posts, failures, and files to leave out."""
         # path below the folder -> the post in the file, for readable files
         self.items = {self._name_of(post.source): post for post in posts if isinstance(post, Item)}
         failures = [failure for post in posts if isinstance(post, list) for failure in post]

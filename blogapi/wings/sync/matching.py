@@ -107,7 +107,7 @@ class Assignment:
         self._name_files(posts.values())
 
     def _keep_slugs(self) -> set[str]:
-        """Give recorded files the new slug in front matter, or else the post's. Return the slugs that become free."""
+        """Give recorded files the new slug in front matter, or the post's slug. Return the slugs that become free."""
         given_up = set()
         for name, entry in self.entries.items():
             if item := self.items.get(name):

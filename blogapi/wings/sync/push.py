@@ -120,7 +120,7 @@ class Push:
 
     @cached_property
     def uploaded(self) -> dict[str, str]:
-        """The URLs of the images on the service by id, fetched on first use."""
+        """The URLs of the service's images by id, fetched on first use."""
         return self.remote.images()
 
     def _upload(self, name: str, file: str) -> str:

@@ -242,7 +242,7 @@ def _line(value: Any) -> bytes:
 
 
 def synced_folder(path: Path) -> Path | None:
-    """Return `path` if it is a synced folder, or else the nearest synced folder above it, if any."""
+    """Return the nearest synced folder, if any: `path` itself, or a folder above it."""
     path = Path(os.path.realpath(path))
     return next((folder for folder in (path, *path.parents) if os.path.isfile(folder / STATE)), None)
 

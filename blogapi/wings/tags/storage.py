@@ -44,7 +44,7 @@ def get(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
 
 @cache
 def tags_query(status: str | None) -> Compiled:
-    """Return the query for a page of tags: the folded name, the name in the newest post, and the number of posts."""
+    """Return the query for a page of tags, with their folded names, spellings in the newest post, and post counts."""
     carried = PostTag.select().where(PostTag.status == status) if status else PostTag.select()
     if status == "published":  # The index post_tag_by_time has only dated posts.
         carried = carried.where(PostTag.published_at > "")

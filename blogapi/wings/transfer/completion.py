@@ -44,7 +44,7 @@ def shorten(item: Item) -> None:
 
 
 def _with_valid_names(value: Any) -> Any:
-    """Remove the entries with names that are too long or invisible from a value."""
+    """Remove entries from a value if their names are too long or invisible."""
     if isinstance(value, list):
         return list(map(_with_valid_names, value))
     if isinstance(value, dict):
@@ -127,7 +127,7 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
 
 
 def _substitute_text(fields: Mapping[str, Any]) -> str:
-    """Return the links and lists in params as Markdown, or else the excerpt or the cover."""
+    """Return the links and lists in params as Markdown or, if there are none, the excerpt or the cover."""
     lines = []
     for name, value in fields.get("params", {}).items():
         values = value if isinstance(value, list) else [value]
@@ -155,7 +155,7 @@ PUBLISHED = re.compile("publish", re.IGNORECASE)
 MAX_HEADER_TEXT = 500  # search for header-like lines in at most this many characters
 LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
 ABLOG = re.compile(r"\{post\}[ \t]+\w")
-# What may be a date in the path of a file without a recognized date
+# Matches a possible date in the path of a file without a recognized date
 DAY_IN_PATH = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?:[-/_.][01]?\d(?:[-/_.][0-3]?\d)?|[01]\d[0-3]\d(?:\d{4}|\d{6})?)(?!\d)", re.ASCII
 )

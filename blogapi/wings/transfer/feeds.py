@@ -119,7 +119,7 @@ def _blogger_post(entry: Element, kind: str) -> ExportedPost | LeftOut:
 
 
 PARTIAL = LeftOut("older post")  # yielded last if a feed probably contains only the latest posts
-# The lengths to which programs usually limit a feed (in posts)
+# Programs usually limit a feed to one of these numbers of posts
 USUAL_LENGTHS = (5, 10, 12, 15, 20, 25, 30, 40, 50, 100, 150, 200, 250, 300, 500, 1000)
 # Text values of an item in a JSON Feed
 ITEM_TEXTS = ("url", "title", "date_published", "date_modified", "content_html", "content_text", "summary", "image")

@@ -138,7 +138,7 @@ class ImageStore:
             self._stored.add(file)
 
     def add(self, file: BinaryIO, name: str, fetched_from: str = "") -> images.StoredImage:
-        """Store the image in an open file, and remember the URL from which it was fetched, if any."""
+        """Store the image in an open file. If it was fetched, remember its URL."""
         image, kept = images.identify(file, name)
         if is_new := not self.is_stored(image.id):
             if image.bytes > self.bytes_left():
@@ -176,7 +176,7 @@ class Placement:
     is_lost: bool = field(default=False, init=False)  # whether an exported image is missing from this service
 
     def replace(self, fields: dict[str, Any]) -> dict[Note, int | None]:
-        """Replace the image URLs in all fields of a post. Return notes, each with a line of the content if known."""
+        """Replace the image URLs in all fields of a post. Return notes and, if known, their lines in the content."""
         notes: dict[Note, int | None] = {}
         if self.images:
             exported = partial(self._exported, self.images)

@@ -11,7 +11,7 @@ from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS
 from blogapi.markdown.files import MarkdownFile
 from blogapi.markdown.front_matter import MarkdownError, shown
 
-# The first line to which a note applies, if known, and the names of the values, if any
+# The first line that a note is about (if known), and the names of the values (if any)
 NoteDetails = int | tuple[int | None, str] | None
 
 # Parts of the notes

@@ -186,7 +186,7 @@ def _slugs(entry: SpoolEntry) -> list[str]:
 
 
 def valid_slug(text: str) -> str:
-    """Return the string if it is a valid slug, or else a slug made from it."""
+    """Return the string if it is a valid slug, and otherwise a slug made from it."""
     return text if is_slug(text) else slug_of(text)
 
 

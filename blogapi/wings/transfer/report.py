@@ -17,7 +17,7 @@ from blogapi.wings.transfer.items import Item, Note
 from blogapi.wings.transfer.sources import Sources
 
 EXAMPLES = 3
-LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes whose posts are all listed, with the reasons
+LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes that list all their posts, with the reasons
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates, except those that represent undecodable bytes
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
 # The names of outcomes in the summary, which scripts parse

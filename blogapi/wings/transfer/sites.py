@@ -103,7 +103,7 @@ def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
 
 
 def _programs_of(name: str, values: Mapping[str, Any]) -> Iterator[Program]:
-    """Yield the programs to which a configuration with this name and these values may belong."""
+    """Yield the programs that may use a configuration with this name and these values."""
     for program in PROGRAMS:
         if name in program.config_files:
             names = () if name in program.own_config_files else program.config_names
@@ -127,7 +127,7 @@ def _site(program: Program, folder: Path, config: Path, values: Mapping[str, Any
 
 
 def _pattern_of(program: Program, values: Mapping[str, Any]) -> str:
-    """Return the permalink pattern in a configuration, or else the program's default."""
+    """Return the permalink pattern in a configuration, or the program's default."""
     places: list[Any] = [values]
     if "_posts" in program.post_folders:  # In Jekyll, more specific settings take precedence.
         places.append(collections_in(values).get("posts"))

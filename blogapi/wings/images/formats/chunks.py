@@ -20,7 +20,7 @@ DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 1
 
 
 def read_png(reader: FileReader) -> Size:
-    """Keep the chunks that are needed to show the image. Return the image's size."""
+    """Keep the chunks needed to show the image. Return the image's size."""
     reader.keep(0, 8)
     position, kind, with_data = 8, b"", set[bytes]()
     while kind != b"IEND":
