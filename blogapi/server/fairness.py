@@ -153,7 +153,7 @@ class Budget:
     def __init__(self, size: int, victim: Callable[["Budget", Holder], Holder | None]):
         self.left = size
         self.victim = victim
-        self.held: dict[Holder, int] = {}  # begins with the connection that has made no progress for the longest time
+        self.held: dict[Holder, int] = {}  # the longest without progress comes first
 
     def reserve(self, connection: Holder, size: int, *, needed: bool = False) -> bool:
         """Reserve bytes for a connection. Return whether this succeeded. With `needed`, they may exceed the budget."""
@@ -188,7 +188,7 @@ def oldest_head(budget: Budget, connection: Holder) -> Holder | None:
 
 
 def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
-    """Choose the busiest client's oldest request, if it has at least two more requests than `connection`'s client."""
+    """Choose the busiest client's oldest request, if that client has at least two more than `connection`'s client."""
     requests = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(requests, key=requests.__getitem__, default=connection.client)
     if requests[client] <= requests[connection.client] + 1:

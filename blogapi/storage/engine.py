@@ -53,7 +53,7 @@ class AsBytes(ColumnBase):
 
 
 class Compiled:
-    """A query, compiled only once. Constants become literals, and variables must be placeholders.
+    """A query that is compiled once, on its first use. Constants become literals, and variables must be placeholders.
 
     The query is a Peewee query or SQL text. Pass `sqlite=…, postgresql=…` if the engines need different queries.
     """

@@ -1,4 +1,4 @@
-"""Call the API of a service: retry requests, limit the size of responses, and validate them."""
+"""Call the API of a service: retry requests, and limit and validate the responses."""
 
 import hashlib
 import json

@@ -16,7 +16,7 @@ NoteDetails = int | tuple[int | None, str] | None
 
 # Parts of the notes
 LIMITS = ", ".join(f"{name} {FIELDS[name].max_length:,}" for name in SHORT_TEXTS)
-PARAMS_LIMITS = "params have at most 500 values, 32 KiB, and names of 64 characters"
+PARAMS_LIMITS = "params may have at most 500 values, 32 KiB, and names of 64 characters"
 PUBLISHED_NOW = "Published at the time of this import:"
 STATIC = "--static DIR finds those whose URL begins with a slash"
 REPLACE = "only the old site understands them; replace them"
