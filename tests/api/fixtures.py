@@ -59,7 +59,7 @@ def walk(client, path):
 
 
 def titles(client, path):
-    """The titles of the posts in a list, in a row."""
+    """The titles of the posts in a list, joined into one string."""
     answer = client.get(path)
     assert answer.status_code == 200, answer.text
     return "".join(post["title"] for post in answer.json)

@@ -147,7 +147,7 @@ def test_failed_requests_count_and_none_is_executed_over_the_limit(limited):
 
 
 @pytest.mark.both_engines
-def test_each_key_has_its_own_count_which_a_regenerated_one_keeps_and_without_a_key_there_is_none(limited):
+def test_each_key_has_its_own_count_and_a_regenerated_key_keeps_it(limited):
     one, other = (add_key(limited.database, name) for name in ("one", "other"))
     assert quota(limited(one))[1] == 2
     assert quota(limited("blog_" + "x" * 43))[1] == 3

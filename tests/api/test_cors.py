@@ -94,7 +94,7 @@ def test_an_allowed_page_can_read_every_answer(own_app):
 
 
 @cases("headers", FROM_ELSEWHERE)
-def test_an_answer_to_another_origin_only_has_vary(client, headers):
+def test_an_answer_to_another_origin_has_only_the_vary_header(client, headers):
     answer = client.get("/v1/posts", headers=headers)
     assert (answer.status_code, by_cors(answer.headers), answer.headers["Vary"]) == (200, {}, "Origin")
 

@@ -32,7 +32,7 @@ def test_gaps_are_bridged_and_the_newest_is_always_kept():
     assert superfluous([], {"d": 1}) == set()
 
 
-def test_only_names_of_backups_are_looked_at():
+def test_files_with_other_names_are_left_alone():
     others = ["blog.db", "blog-2026-11-20.db", "blog-2026-1-2T3-4-5Z.db", "blog-2026-13-20T03-10-00Z.db", "x" * 5000]
     others += [at("2026-11-20") + end for end in ("-wal", ".part", "\n")] + [f"x{at('2026-11-20')}", "blog-٢٠٢٦-11"]
     assert [time_of(name) for name in others] == [None] * len(others)
@@ -51,7 +51,7 @@ def test_a_backup_into_a_folder_is_named_checked_and_announced(run, storage, wri
     assert execute(new, "PRAGMA integrity_check") == [("ok",)]
 
 
-def test_what_a_killed_backup_left_is_removed_once_it_has_not_grown_for_an_hour(run, storage, write):
+def test_the_leftover_of_a_killed_backup_is_removed_once_it_has_not_grown_for_an_hour(run, storage, write):
     killed, named, growing, other = at("2026-11-20") + ".ab_12.part", "new.db.ab_12.part", "new.db.cd.part", "film.part"
     folder = write(dict.fromkeys((killed, named, growing, other), ""))
     for name in (killed, named, other):
@@ -68,7 +68,7 @@ def test_the_time_of_a_backup_is_stored_if_the_database_can_be_written(run, path
     assert (status, error[0][:62]) == (0, "The backup was written, but its time could not be recorded: ca")
 
 
-def test_after_success_a_file_is_touched_and_an_address_requested_which_can_fail_on_its_own(run, storage, tmp_path):
+def test_after_a_success_a_file_is_touched_and_a_url_is_requested_which_may_fail(run, storage, tmp_path):
     stamp = tmp_path / "stamp"
     with Receiver() as receiver:
         assert run("backup", tmp_path, "--quiet", "--touch", stamp, "--ping", receiver.url) == (0, [], [])
@@ -99,7 +99,7 @@ def test_a_backup_that_fails_removes_nothing_and_announces_nothing(run, storage,
     assert not (tmp_path / "stamp").exists()
 
 
-def test_an_impossible_option_is_refused_before_anything_is_written(run, storage, tmp_path):
+def test_an_invalid_option_is_refused_before_anything_is_written(run, storage, tmp_path):
     folder, no_periods = str(tmp_path), ("", "7", "d", "0d", "7d,", "7x", "7d 4w", "12345d", "-1d", "٧d", "7d" * 9)
     for arguments in (
         *((folder, "--keep", text) for text in no_periods),

@@ -12,7 +12,7 @@ from tests.cases import cases
 PROXIES = "must be addresses or networks such as 127.0.0.1 or 10.0.0.0/8, with commas between them"
 
 
-def test_the_defaults_and_that_the_variables_of_push_and_pull_are_ignored():
+def test_settings_have_defaults_and_the_variables_of_push_and_pull_are_ignored():
     config = Config.from_environ({})
     assert (config.host, config.port, config.rate_limit) == ("127.0.0.1", 8000, 100)
     assert (config.database, str(config.timezone)) == (Path("blog.db"), "UTC")
@@ -29,7 +29,7 @@ def test_the_defaults_and_that_the_variables_of_push_and_pull_are_ignored():
     ("../etc/passwd", ""),
     ("?" * 100_000, ""),
 )
-def test_another_name_is_refused_with_three_zones_that_may_be_meant(name, near):
+def test_an_unknown_zone_is_refused_with_three_suggestions(name, near):
     with pytest.raises(ValueError, match=r"^BLOGAPI_TIMEZONE: must be the IANA name of a time zone, such as") as error:
         Config.from_environ({"BLOGAPI_TIMEZONE": name})
     assert (near in str(error.value), str(error.value).count(", "), len(str(error.value)) < 250) == (True, 4, True)
@@ -82,7 +82,7 @@ def test_the_text_of_a_setting_is_parsed(variable, text, name, value):
     assert getattr(Config.from_environ({variable: text}), name) == value
 
 
-def test_a_new_setting_that_is_a_text_is_kept_as_it_is():
+def test_a_setting_that_is_text_is_not_converted():
     @dataclass(frozen=True)
     class Extended(Config):
         motto: str = ""

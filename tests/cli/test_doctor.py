@@ -94,7 +94,7 @@ def test_each_file_that_cannot_be_used_is_named_with_the_command_that_helps(path
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_file_of_root_in_a_folder_of_another_user_is_a_fault(path, run):
+def test_a_file_that_belongs_to_root_in_another_users_folder_is_a_fault(path, run):
     run("keys", "create", "mine")
     os.chown(path.parent, 12345, -1)
     command = f"it belongs to root: chown 12345 {path}"
@@ -107,7 +107,7 @@ def test_a_file_of_root_in_a_folder_of_another_user_is_a_fault(path, run):
     assert checks()[1]["access"] == f"WRONG: 12345 cannot read and write {path}-wal; {command}"
 
 
-def test_a_folder_and_an_absent_server_are_faults_with_a_way_out(tmp_path):
+def test_a_folder_and_an_absent_server_are_faults_with_advice(tmp_path):
     fault = f"WRONG: cannot use the database {tmp_path}: Is a directory; set BLOGAPI_DATABASE to a file"
     assert checks(BLOGAPI_DATABASE=str(tmp_path))[1]["database"] == fault
     hosts = [("127.0.0.1", free_port()), ("localhost", free_port())]

@@ -149,14 +149,14 @@ def test_config_prints_all_settings_and_masks_secrets(run, environ, tmp_path):
 @pytest.mark.parametrize(
     "form", ["host=h password=secret dbname=b", "postgresql:/me:secret@h/b", "mysql://me:secret@h"]
 )
-def test_config_shows_nothing_of_an_address_in_another_form(run, environ, form):
+def test_config_hides_a_database_address_in_another_form(run, environ, form):
     environ["BLOGAPI_DATABASE"] = form
     status, output, errors = run("config")
     assert (status, "BLOGAPI_DATABASE environment …" in squeezed((0, output))) == (1, True)
     assert "secret" not in "".join(output + errors)
 
 
-def test_config_also_says_what_is_wrong(run, tmp_path):
+def test_config_reports_an_invalid_setting(run, tmp_path):
     (tmp_path / ".env").write_text("PORT=http\n")
     status, output, errors = run("config")
     assert (status, "BLOGAPI_URL" in "".join(output)) == (1, True)

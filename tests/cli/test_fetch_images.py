@@ -101,7 +101,7 @@ def test_a_deleted_image_is_fetched_again(run, storage, post, host, private):
     assert len([*images.every(storage)]) == 1
 
 
-def test_images_are_only_fetched_with_the_option_and_not_with_no_images(run, storage, post, host):
+def test_images_are_fetched_only_with_the_option_and_never_with_no_images(run, storage, post, host):
     status, output, _ = run("import", post("![]({}/a.png)"))
     assert (status, host.asked) == (0, [])
     assert "On other hosts: 1 image (127.0.0.1 1)." in output
@@ -110,7 +110,7 @@ def test_images_are_only_fetched_with_the_option_and_not_with_no_images(run, sto
     assert "--fetch-images cannot be combined with --no-images" in error[-1]
 
 
-def test_private_addresses_are_not_asked_not_even_after_a_redirect(run, storage, post, host, monkeypatch):
+def test_private_addresses_are_never_asked_even_after_a_redirect(run, storage, post, host, monkeypatch):
     status, _, error = run("import", post("![]({}/a.png) ![](http://localhost:1/b.png)"), "--fetch-images")
     assert (status, host.asked) == (0, [])
     assert all("is a private or loopback address" in line for line in error)
@@ -136,7 +136,7 @@ def endless(handler):
         handler.wfile.write(bytes(2**20))
 
 
-def test_what_cannot_be_fetched_is_left_as_it_was_and_named_with_the_reason(run, storage, post, host, private):
+def test_an_image_that_cannot_be_fetched_keeps_its_address_and_is_reported(run, storage, post, host, private):
     host.paths |= {
         "/text.png": b"Not an image",
         "/svg.png": b"<svg>",
@@ -191,9 +191,7 @@ def test_a_host_that_redirects_to_one_that_does_not_answer_is_given_up_too(run, 
     assert len(host.asked) == 3
 
 
-def test_no_more_images_are_fetched_than_an_import_and_the_service_may_have(
-    run, storage, post, host, private, monkeypatch
-):
+def test_an_import_fetches_a_limited_number_of_images(run, storage, post, host, private, monkeypatch):
     monkeypatch.setattr(fetch, "MAX_FETCHES", 2)
     host.paths |= {"/a.png": RYE, "/b.png": LOAF, "/c.png": webp()}
     top = post("![]({}/a.png) ![]({}/b.png) ![]({}/c.png)")
@@ -204,7 +202,7 @@ def test_no_more_images_are_fetched_than_an_import_and_the_service_may_have(
     assert (counts(output), error) == ("images: new 1, known 2, missing 0, fetched 1, not fetched 0", [])
 
 
-def test_images_together_have_at_most_the_bytes_that_are_allowed(run, storage, post, host, private, monkeypatch):
+def test_fetched_images_count_towards_the_total_size(run, storage, post, host, private, monkeypatch):
     monkeypatch.setenv("BLOGAPI_IMAGES_MB", "1")
     host.paths |= {"/a.png": RYE + bytes(2**20), "/b.png": RYE}
     _, _, error = run("import", post("![]({}/a.png) ![]({}/b.png)"), "--fetch-images")

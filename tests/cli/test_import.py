@@ -56,7 +56,7 @@ def test_a_damaged_post_is_refused_and_the_others_are_imported(run, folder, path
     assert run("import", top) == (1, ["made 0, changed 1, unchanged 0, refused 1"], [f"{top}/a.md: a post is damaged"])
 
 
-def test_what_is_said_to_be_imported_is_stored_and_the_lock_is_free_meanwhile(storage, path):
+def test_a_reported_post_is_stored_and_the_lock_is_free_meanwhile(storage, path):
     items = [Item(f"{number}.md", {"title": "A", "slug": f"{number}", "content": "A"}, None) for number in range(150)]
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
         for number, (outcome, _) in enumerate(importer.store(storage, map(importer.checked, items), events=False), 1):

@@ -224,7 +224,7 @@ def test_a_picture_with_a_damaged_color_profile_is_stored_without_it(run, write)
     assert output[1] == "images: new 1, known 1, missing 0"
 
 
-def test_an_address_of_the_service_without_an_image_is_reported(run, storage, write):
+def test_an_image_address_of_the_service_that_has_no_image_is_reported(run, storage, write):
     lost = f"{URL}/images/{'0' * 32}.jpg"
     folder = write({"a.md": f"# A\n\n![]({lost})"})
     told = f"Images missing from this service in 1 post ({folder}/a.md): an export of their blog contains them."

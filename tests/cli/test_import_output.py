@@ -122,7 +122,7 @@ def test_a_post_without_content_in_an_export_is_refused_and_the_others_are_impor
     assert list(stored(storage)) == ["a"]
 
 
-def test_posts_of_an_unknown_program_are_published_only_by_an_option_and_stay_as_they_are_later(run, folder, storage):
+def test_posts_of_an_unknown_program_are_published_only_with_the_option(run, folder, storage):
     top = folder(a="---\ndate: 2020-01-02\n---\nA", b="---\ndate: 2020-01-02\nunlisted: true\n---\nB")
     way = "nothing says they were public; --publish publishes them."
     assert f"Drafts with a date: 1 post ({top}/a.md): {way}" in run("import", top)[1]
@@ -211,7 +211,7 @@ OF_A_COLLECTION = {DATED: "A", "_config.yml": "collections:\n  posts:\n    perma
     ],
     ids=["Jekyll", "pattern", "collection of Jekyll", "slug of several files"],
 )
-def test_redirects_lead_from_former_addresses(run, write, tmp_path, files, given, options, redirects):
+def test_redirects_from_former_addresses_are_written(run, write, tmp_path, files, given, options, redirects):
     assert run("import", *options, "--redirects", tmp_path / "redirects", write(files) / given)[0] == 0
     assert (tmp_path / "redirects").read_text() == redirects
 

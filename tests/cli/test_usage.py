@@ -69,7 +69,7 @@ def test_a_locale_that_lacks_characters_changes_no_exit_status(storage, write, t
     *((["images", "--rebase", url], "must be an absolute http or https URL") for url in NO_URLS),
     *((["undo", "--since", time], NO_TIME) for time in ("yesterday", "", "2026-13-01")),
 )
-def test_a_senseless_argument_is_refused(run, storage, tmp_path, monkeypatch, arguments, message):
+def test_an_invalid_argument_is_refused(run, storage, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.md").write_text("A")
     status, output, error = run(*arguments)

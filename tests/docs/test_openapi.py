@@ -211,7 +211,7 @@ def test_no_two_names_meet_whatever_a_generator_joins(description, operations):
     assert {name: found for name, found in owners.items() if len(found) > 1} == {}
 
 
-def test_a_single_post_has_all_that_is_always_there_and_a_list_may_have_summaries(description, operations):
+def test_a_single_post_requires_every_constant_field_and_a_list_may_have_summaries(description, operations):
     schemas = description["components"]["schemas"]
     always = {"id", "title", "status", "slug", "content", "tags", "created_at", "updated_at"}
     assert {*schemas["Post"]["required"]} == always
@@ -227,7 +227,7 @@ def test_a_single_post_has_all_that_is_always_there_and_a_list_may_have_summarie
     assert {schema["$ref"].rpartition("/")[2] for schema in answers.values()} == {"Post"}
 
 
-def test_what_a_list_answers_is_a_post_or_with_fields_a_summary(client, post, description):
+def test_a_list_returns_posts_or_with_fields_summaries(client, post, description):
     post(status="published", tags=["a"])
     post()
     whole, some = client.get("/v1/posts").json, client.get("/v1/posts?fields=slug").json

@@ -122,7 +122,7 @@ def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, pos
     ("POST", "/v1/trash/1/restore", 404, "no such post in the trash"),
     ("GET", "/v1/trash/007", 404, "no such path"),
 )
-def test_a_bad_parameter_is_named_and_anything_missing_is_404(client, changed, method, path, status, wrong):
+def test_a_bad_parameter_is_named_and_a_missing_version_is_404(client, changed, method, path, status, wrong):
     assert message(client.open(path, method=method), status) == wrong
 
 

@@ -104,5 +104,5 @@ def test_no_site_runs_what_was_pasted():
         assert not [each.html for each in elements if any(is_live(*pair) for pair in each.attrs.items())], html
 
 
-def test_what_is_harmless_stays():
+def test_harmless_html_stays():
     assert [safe_markdown_of(html)[0].strip() for html, _ in SAFE] == [markdown for _, markdown in SAFE]

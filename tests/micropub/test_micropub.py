@@ -101,7 +101,7 @@ def test_all_properties_become_fields(create):
     ("***\n", "2026-11-20"),
     ("- - -\n\nWords", "Words"),
 )
-def test_without_a_name_the_title_comes_from_the_content(create, clock, content, title):
+def test_a_post_without_a_name_gets_its_title_from_the_content(create, clock, content, title):
     assert create({"content": content})[0]["title"] == title
 
 

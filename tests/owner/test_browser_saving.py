@@ -389,7 +389,7 @@ def test_a_published_post_can_be_scheduled_in_its_form(window):
         "code of a single word",
     ],
 )
-def test_what_is_pasted_becomes_markdown(window, html, text, markdown):
+def test_pasted_html_becomes_markdown(window, html, text, markdown):
     window.open(NEW)
     window.run("paste", text, html)
     window.has(markdown)

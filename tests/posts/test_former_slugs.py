@@ -70,7 +70,7 @@ def test_a_post_keeps_only_slugs_under_which_it_was_published(client, post, cloc
         clock.now += 60  # for another hundred requests
 
 
-def test_so_does_a_post_that_is_replaced(client, post):
+def test_a_replaced_post_keeps_only_published_slugs(client, post):
     post(slug="a", **PAST)
     for slug, former in {"b": None, "c": None, "d": ["c"]}.items():
         body = {"title": "A", "content": "B", "slug": slug}

@@ -168,7 +168,7 @@ def test_a_proposal_obeys_the_rules_of_a_change(client, post):
     assert client.get("/v1/proposals").json == []
 
 
-def test_what_was_free_when_proposed_can_be_taken_when_applied(client, agent, post):
+def test_a_slug_that_was_free_when_proposed_can_be_taken_when_applied(client, agent, post):
     post()
     proposal = propose(agent, slug="three", title="B")
     post(title="Three")
@@ -177,7 +177,7 @@ def test_what_was_free_when_proposed_can_be_taken_when_applied(client, agent, po
     assert client.get("/v1/proposals").json == [proposal]
 
 
-def test_who_may_do_what(app, client, agent, post):
+def test_each_scope_has_its_own_permissions(app, client, agent, post):
     post(status="published")
     mine, others = propose(agent, title="B"), propose(client, title="C")
     path = f"{POST}/proposals"

@@ -28,7 +28,7 @@ def proposed(client, agent, post, clock):
     propose(agent, title="C")
 
 
-def test_undo_takes_back_what_was_applied_of_a_key_or_with_it_or_of_all_keys(client, database, proposed):
+def test_undo_reverts_proposals_made_or_applied_with_a_key_or_with_any_key(client, database, proposed):
     assert undone(database, "tests", True) == [CHANGED_BACK]
     assert undone(database, None, True) == [CHANGED_BACK, WITHDRAWN]
     for dry_run in (True, False):
@@ -53,7 +53,7 @@ def test_the_same_proposal_can_be_applied_again_after_undo_which_skips_refused_o
     assert undone(database, "drafts-only") == [CHANGED_BACK]  # A refused proposal does not wait.
 
 
-def test_proposals_go_after_90_days_and_with_a_post_that_is_gone_for_good(client, agent, post, database, clock, count):
+def test_proposals_are_deleted_after_90_days_and_with_a_purged_post(client, agent, post, database, clock, count):
     for _ in range(4):
         post()
     for number in (1, 2, 3, 4):

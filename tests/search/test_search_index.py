@@ -82,14 +82,14 @@ def test_a_renamed_tag_is_found_at_once(client, found, post):
     assert (found("grey sky"), found("day")) == ("4", "")
 
 
-def test_a_tag_is_no_word_of_a_title(client, found, post):
+def test_a_tag_does_not_count_as_a_word_of_the_title(client, found, post):
     post(title="Fog", tags=["Lake"])
     post(title="Lake")
     post(title="Sun", content="lake")
     assert [found("lake", sort=sort) for sort in ("created_at", "relevance")] == ["321", "231"]
 
 
-def test_a_change_of_the_status_writes_no_words(client, post, statements, found):
+def test_changing_the_status_writes_no_words_to_the_index(client, post, statements, found):
     post(title="Fog", tags=["a"])
     for status in ("published", "archived"):
         with statements() as collected:

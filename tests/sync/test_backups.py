@@ -133,7 +133,9 @@ def test_a_file_that_changes_while_images_are_fetched_is_not_replaced(run, synce
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])
-def test_what_comes_back_at_the_last_moment_is_not_deleted(run, synced, there, blog, monkeypatch, command, tmp_path):
+def test_anything_that_comes_back_at_the_last_moment_is_not_deleted(
+    run, synced, there, blog, monkeypatch, command, tmp_path
+):
     here = synced(a="# A\n", b="# B\n", c="# C\n")
     if command == "push":
         (here / "a.md").rename(tmp_path / "away.md")

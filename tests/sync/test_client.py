@@ -101,7 +101,7 @@ def test_waits_grow_from_a_second_and_end_after_an_hour_at_the_rate_limit_or_aft
         assert waits == expected
 
 
-def test_a_date_that_is_none_is_ignored():
+def test_an_invalid_date_is_ignored():
     dates = "Mon, 01 Jan 2024 00:00:00 +99999999999999", "Mon, 01 Jan 9999 00:00:00 GMT", "9" * 5000, ""
     assert [date_of(ApiResponse(200, {"Date": date}, b"")) for date in dates] == [0] * 4
     assert date_of(ApiResponse(200, {"Date": "Thu, 01 Jan 1970 00:01:00 GMT"}, b"")) == 0
@@ -116,7 +116,7 @@ def test_the_images_of_a_service_have_ids_and_short_addresses():
             Remote(address, "blog_x", print).images()
 
 
-def test_revisions_that_are_none_are_refused():
+def test_invalid_revisions_are_refused():
     version = {"revision": 1, "post": {"updated_at": "2026-01-01T00:00:00Z"}, "replaced_at": "2026-01-01T00:00:00Z"}
     for wrong in ({"revision": float("inf")}, {"revision": "one"}, {"revision": None}, {"post": []}, {"post": {}}):
         body = json.dumps([version | wrong]).encode()
@@ -124,7 +124,7 @@ def test_revisions_that_are_none_are_refused():
             Remote(address, "blog_x", print).revisions("1")
 
 
-def test_an_etag_that_is_none_is_not_kept():
+def test_an_invalid_etag_is_not_kept():
     post = json.dumps({"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []} | TIMES)
     for etag, kept in ((b'"abc"', '"abc"'), (b'W/"a"', 'W/"a"'), (b'"%s"' % (b"a" * 60_000), ""), (b"abc", "")):
         with service(response(post.encode(), b"ETag: " + etag)) as address:

@@ -189,7 +189,7 @@ def test_another_checkout_is_left_out_and_a_submodule_is_not(run, folder, there)
     assert kinds(lines) >= {"Left out: 2 files of another checkout", "Left out: 1 example of a theme"}
 
 
-def test_a_synced_folder_is_no_part_of_one_above_it_and_none_below_it_can_be_synced(run, synced, there):
+def test_a_folder_above_a_synced_one_skips_it_and_none_below_it_can_be_synced(run, synced, there):
     here = synced(a="# A\n")
     left_out = f"Left out: 1 file of another synced folder ({here}/a.md)."
     assert run("push", here.parent)[1][-2:] == [left_out, counts()]

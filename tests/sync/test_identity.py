@@ -55,7 +55,7 @@ def test_a_copy_is_a_new_file_even_if_the_first_one_is_edited(run, synced, there
     assert texts(there()) == {"a": "# A, edited\n", "b": "# A\n"}
 
 
-def test_other_line_ends_are_recorded_so_that_the_file_can_be_renamed(run, synced, there):
+def test_changed_line_endings_are_recorded_so_that_the_file_can_be_renamed(run, synced, there):
     here = synced(a="---\ntitle: A\nstatus: published\n---\ntext\n")
     (here / "a.md").write_bytes((here / "a.md").read_bytes().replace(b"\n", b"\r\n"))
     assert run("push", here) == (0, [counts(unchanged=1)])
@@ -65,7 +65,7 @@ def test_other_line_ends_are_recorded_so_that_the_file_can_be_renamed(run, synce
 
 
 @pytest.mark.parametrize("name", ["a", "c"])  # Its post has changed, is gone.
-def test_other_line_ends_are_recorded_although_the_post_has_changed_or_is_gone(run, synced, there, blog, change, name):
+def test_changed_line_endings_are_recorded_without_the_post_too(run, synced, there, blog, change, name):
     here = synced(a="# A\n", b="# B\n", c="# C\n")
     next_second()
     change("a", content="Theirs.")

@@ -43,7 +43,7 @@ def test_a_torn_file_is_refused(run, synced, there, text, line):
     assert there()["a"]["content"] == "# A\n\nlong and valuable\n"
 
 
-def test_marks_that_are_no_whole_conflict_are_text_and_so_are_those_that_a_pull_wrote(run, synced, there, change):
+def test_conflict_markers_are_text_unless_the_conflict_is_complete_or_if_a_pull_wrote_them(run, synced, there, change):
     here = synced(a="# A\n\nHeading\n=======\n\n>>>>>>> quoted\n\n    <<<<<<< HEAD\n")
     assert run("push", here) == (0, [counts(unchanged=1)])
     change("a", content=MARKS)
@@ -92,7 +92,7 @@ def test_a_name_of_255_bytes_can_be_pushed_pulled_and_set_aside(run, synced, the
     assert run("push", here)[0] == 0
 
 
-def test_what_cannot_be_written_fails_each_time_until_it_works(run, synced, change):
+def test_a_file_that_cannot_be_written_fails_each_time_until_it_works(run, synced, change):
     here = synced(a="# A\n", b="# B\n")
     (here / ".a.md.part").mkdir()
     for slug in "ab":

@@ -52,7 +52,7 @@ def test_pull_removes_no_file_because_a_database_was_replaced(run, synced, blog)
 
 @pytest.mark.parametrize(("gone", "total"), [(6, 8), (1, 1)])
 @pytest.mark.parametrize(("command", "side"), [("push", "files"), ("pull", "posts")])
-def test_most_are_not_deleted_unless_that_is_said(run, synced, blog, there, command, side, gone, total):
+def test_most_files_or_posts_are_deleted_only_with_delete_all(run, synced, blog, there, command, side, gone, total):
     here = synced(**{f"p{number}": f"# {number}\n" for number in range(total)})
     for number in range(gone):
         if side == "files":
@@ -64,7 +64,7 @@ def test_most_are_not_deleted_unless_that_is_said(run, synced, blog, there, comm
     assert run(command, here, "--delete-all")[1][-1] == counts(unchanged=total - gone, deleted=gone)
 
 
-def test_what_a_post_gets_there_is_added_to_a_file_without_it(run, synced, change):
+def test_a_slug_or_date_given_on_the_service_is_added_to_a_file_without_it(run, synced, change):
     here = synced(a="# A\n")
     change("a", slug="b", status="published", published_at="2020-01-01T00:00:00Z")
     # A push trusts the time of a post, even if it has changed again within the same second.
@@ -100,6 +100,6 @@ def test_each_pair_has_one_action(local, remote, name):
 
 @cases("remote", [SAME, CHANGED, REWOUND])
 @cases("local", [SAME, CHANGED])
-def test_sides_that_say_the_same_are_recorded_unless_the_file_lacks_what_has_changed(local, remote):
+def test_a_matching_file_and_post_are_recorded_unless_the_file_lacks_the_changed_field(local, remote):
     assert decide(local, remote, alike=True) is Action.RECORD
     assert decide(local, remote, alike=True, lacks=True) is Action.WRITE

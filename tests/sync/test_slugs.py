@@ -135,7 +135,7 @@ def test_without_a_state_a_slug_renames_the_post_that_its_file_names_if_it_is_va
 # Slugs that were made from names
 
 
-def test_a_slug_that_was_made_stays_when_other_files_come_and_go(run, folder, there, tmp_path):
+def test_a_generated_slug_stays_when_other_files_come_and_go(run, folder, there, tmp_path):
     here = folder()
     for year in ("2023", "2024", "2022"):  # The next one has the same slug, and gets its folder in front.
         write_files(here / year, {"hello.md": f"# {year}\n"})
@@ -152,7 +152,7 @@ def test_a_slug_that_was_made_stays_when_other_files_come_and_go(run, folder, th
     assert slugs == {"2024, edited": "2024-hello", "2022": "2022-hello"}
 
 
-def test_a_slug_that_was_taken_is_no_change_of_the_slug(run, folder, there):
+def test_a_slug_that_another_file_has_does_not_count_as_a_change(run, folder, there):
     here, text = folder(), "---\ntitle: {0}\nslug: intro\n---\n{0}\n"
     write_files(here, {f"{year}/intro.md": text.format(year) for year in ("2023", "2024")})
     run("push", here)

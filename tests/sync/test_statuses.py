@@ -34,7 +34,7 @@ def test_a_push_takes_the_same_as_an_import(files, run, there):
     check(names, there())
 
 
-def test_a_date_publishes_a_new_file_only_if_its_program_is_known_or_that_is_said(run, there, tmp_path):
+def test_a_date_publishes_a_new_file_only_if_its_program_is_known_or_with_publish(run, there, tmp_path):
     here = write_files(tmp_path / "plain", {"a.md": "---\ndate: 2026-01-02\n---\n# A\n"})
     said = "created a.md: a draft, because its program is unknown: --publish publishes it"
     assert run("push", here)[1][0] == said

@@ -79,7 +79,7 @@ def test_feeds_are_read(write, read_file):
     assert (second["title"], second["content"]) == ("Plain text", "Plain text.")
 
 
-def test_what_a_feed_says_is_hidden_is_a_draft(read_file):
+def test_a_post_that_a_feed_hides_is_a_draft(read_file):
     item = {"url": "https://a.example/b", "content_text": "B", "date_modified": "2024-03-05T10:00:00+01:00"}
     files = {
         "a.atom": old_backup(ENTRY.replace("<title", f"{DRAFT}<title", 1)),
@@ -114,7 +114,7 @@ def test_a_feed_that_probably_has_only_the_latest_posts_is_reported(write):
         ("a.qmd", "A", "give it the extension .md"),
     ],
 )
-def test_other_formats_are_named_with_a_way(tmp_path, read_file, name, data, way):
+def test_other_formats_are_reported_with_advice(tmp_path, read_file, name, data, way):
     assert way in read_file(name, data).reason
     with open_sources(tmp_path) as sources:
         assert (len(sources), [way in line for line in sources.advice()]) == (0, [True])

@@ -31,7 +31,7 @@ def test_patterns_match_a_path_or_the_end_of_one():
     assert not Patterns(["se.ret", "(notes", "[[a]"], REGEXES["userignorefilters"]).matches("secret/a.md")
 
 
-def test_patterns_of_a_usual_gitignore_are_no_danger():
+def test_the_patterns_of_an_ordinary_gitignore_do_not_hide_everything():
     path = f"content/posts/2016-05-19-{'what-it-is-' * 7}my_first.md"
     assert not Patterns(["report.[0-9]*.[0-9]*.[0-9]*.[0-9]*.json", "**/_*/**", "/posts/"], are_rooted=True).matches(
         path
@@ -106,7 +106,7 @@ def test_twice_the_text_takes_at_most_three_times_as_long(pattern, units):
         assert is_linear(partial(find_all, unit), 30_000), unit
 
 
-def test_what_is_looked_for_in_a_text_is_never_missed_by_the_quick_look():
+def test_the_quick_check_never_misses_a_match():
     found = (
         *("{{< a >}}", "{% a %}", "[gallery]", "[/a]", "[a b=c]", "[a-b c-d=]", "import A from 'a'", "[[a]]"),
         *("[a](b.md#c)", "[a](b.mdx)", "[a](b.pdf)", "[![](/a.png)](<b.png>)", "<b>", "</b>", "<br/>", "<script a>"),

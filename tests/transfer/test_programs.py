@@ -234,14 +234,14 @@ REFUSED = {
 TEXTS = ("Note: a text.\n\nText.", "\nPeople: 4\nTime: 1 h\n\nText.", "See: a\nand more.\n\nText.")
 
 
-def test_headers_that_are_not_read_are_refused_and_a_paragraph_with_a_colon_is_text(write):
+def test_unsupported_headers_are_refused_and_a_paragraph_with_a_colon_is_text(write):
     for text, reason in REFUSED.items():
         (failure,) = read(write({"2020-01-02-a.md": text}))
         assert (failure.line, failure.reason[: len(reason)]) == (1, reason), text
     assert [read(write({"2020-01-02-a.md": text}))[0].fields["content"] for text in TEXTS] == [*TEXTS]
 
 
-def test_properties_of_any_name_are_read(read_file):
+def test_properties_with_any_name_are_read(read_file):
     post = read_file("a.md", "up:: [[Kitchen]]\nrating:: 5\n\nText.")
     assert (post.fields["params"], post.fields["content"]) == ({"up": "[[Kitchen]]", "rating": 5}, "Text.")
 
