@@ -1,8 +1,8 @@
 -- The whole database: tables, constraints and indexes. The models are built from this file, and so are PostgreSQL's
 -- tables. Each change to it also needs a numbered file in blogapi/storage/upgrades. Use empty lines only between
 -- statements. The last section is for SQLite only; the section for PostgreSQL is blogapi/postgresql/schema.sql.
--- The constraints of tables that are written often use OR, because SQLite builds a temporary table for each row to test
--- an IN.
+-- On tables with frequent writes, constraints use OR, because SQLite builds a temporary table for each row to test an
+-- IN.
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which is not stored
@@ -52,7 +52,7 @@ CREATE TABLE draft_copy (
 
 CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
 
--- Proposed changes to posts that are pending, or that were refused within the last hour
+-- Proposed changes to posts: the pending ones, and those refused within the last hour
 CREATE TABLE proposal (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     post_id INTEGER NOT NULL,

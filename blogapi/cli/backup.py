@@ -67,7 +67,7 @@ def file_or_folder(value: str) -> Path:
     "--keep",
     metavar="7d,4w,12m",
     type=periods,
-    help="Remove old backups from DIR. Keep the last one of each of this many recent days, weeks, months or years.",
+    help="Remove old backups from DIR, but keep, for example, the last one of each of 7 days, 4 weeks and 12 months.",
 )
 @click.option("--quiet", is_flag=True, help="Print nothing unless the backup fails.")
 @click.option("--touch", type=click.Path(dir_okay=False, path_type=Path), help="Touch this file after a success.")

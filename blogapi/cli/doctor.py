@@ -137,7 +137,7 @@ def _clock(config: Config) -> str:
 def _search(config: Config) -> str:
     with opened() as database:
         percent = index.indexed_percent(database)
-    return "all posts are indexed" if percent is None else f"{percent} % of the posts are indexed again so far"
+    return "all posts are indexed" if percent is None else f"{percent} % of the posts have been indexed again so far"
 
 
 def _images(config: Config) -> str:

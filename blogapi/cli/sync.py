@@ -73,7 +73,7 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 @shared("--to")
 @click.option("--delete", is_flag=True, help="Move the posts of deleted files to the trash.")
 @DELETE_ALL
-@click.option("--overwrite", is_flag=True, help="Also send files whose posts have changed on the service.")
+@click.option("--overwrite", is_flag=True, help="Send files even if their posts have changed on the service.")
 @click.option("--recreate", is_flag=True, help="Recreate posts that were deleted on the service.")
 @click.option("--publish", is_flag=True, help="Publish dated files of unknown programs unless something hides them.")
 @DRY_RUN
@@ -93,7 +93,7 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
 @click.option("--delete", is_flag=True, help="Remove the files of deleted posts.")
 @DELETE_ALL
 @click.option(
-    "--theirs", is_flag=True, help="Also write files that have changed (keeping yours as NAME.mine.md) or are gone."
+    "--theirs", is_flag=True, help="Overwrite changed files (keeping yours as NAME.mine.md), and restore deleted ones."
 )
 @click.option("--published", is_flag=True, help="Create no files for unpublished posts.")
 @click.option("--images", is_flag=True, help="Save images in FOLDER/images, and make the files link to them.")

@@ -121,7 +121,7 @@ def import_results(
 @click.option("--flat", is_flag=True, help="Write the values in params at the top level of the front matter.")
 @click.option("--standalone", is_flag=True, help="Make image URLs relative, so that the folder needs no server.")
 def export_posts(folder: Path, **options: bool) -> None:
-    """Write every post to SLUG.md in DIR, a Markdown file, along with the images that posts use.
+    """Write every post to a Markdown file, DIR/SLUG.md, along with the images used in posts.
 
     Files that are already up to date are not written again.
     """

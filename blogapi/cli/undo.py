@@ -37,7 +37,7 @@ def utc(value: str) -> str:
     help="Undo only changes made with this key, or by `import`, `settings`, `autosave`, `rebase` or `undo`.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation, which is otherwise needed without --key.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation that is needed without --key.")
 def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
     """Return every post to its state at a given time.
 

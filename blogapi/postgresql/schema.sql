@@ -7,7 +7,7 @@ CREATE TABLE blogapi (  -- marks the database as ours
 
 INSERT INTO blogapi VALUES (0, '');
 
--- The highest ids that were ever used. Sequences are not used because they would leave gaps.
+-- The highest ids ever used. Sequences would leave gaps.
 CREATE TABLE counter (
     name text NOT NULL PRIMARY KEY,
     last bigint NOT NULL

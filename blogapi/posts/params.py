@@ -14,7 +14,7 @@ MAX_BYTES = 32 * 1024  # maximum size as JSON
 
 
 class ParamsError(ValueError):
-    """Params are invalid. `place` is the invalid place, such as `.author.name`; `reason` says what would be right."""
+    """Params are invalid. `place` is the invalid place, such as `.author.name`; `reason` says what it must be."""
 
     def __init__(self, place: str, reason: str):
         super().__init__(f"{place[1:]}: {reason}" if place else reason)

@@ -126,7 +126,7 @@ class Endpoint:
             cause = TimeoutError() if time.monotonic() >= deadline else error
             return AttemptResult(error=reason_of(cause, self.seconds))
         except Exception:  # Unless a result is recorded, the sender repeats the attempt forever without a pause.
-            log.exception("unexpected error in sending to a webhook")
+            log.exception("unexpected error while sending to a webhook")
             return AttemptResult(error="unexpected error; see the log")
 
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:

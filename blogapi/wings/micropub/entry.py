@@ -188,7 +188,7 @@ def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], tags: list[str]) -> dict[str, Any]:
-    """Return the changes from an update's `delete` part. `tags` are the tags after the update's other parts."""
+    """Return the changes from an update's `delete` part. `tags` are the tags after its other parts were applied."""
     changes: dict[str, Any] = {}
     for name, values in deleted.items():
         if name == "category":
