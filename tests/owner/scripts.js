@@ -159,12 +159,12 @@ function holdSaves() {
   hold((address, method) => method === "POST");
 }
 
-function holdMarkdown() {
-  hold((address) => address.endsWith("/markdown"));
+function holdAll() {
+  hold(() => true);
 }
 
-function slowReadingOfPastes() {
-  wrapFetch((go, address) => (address.endsWith("/markdown") ? half().then(go) : go()));
+function holdMarkdown() {
+  hold((address) => address.endsWith("/markdown"));
 }
 
 // An upload does not continue until half a second after somebody has tried to save the post.

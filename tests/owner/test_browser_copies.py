@@ -43,7 +43,7 @@ def test_a_reload_hands_over_text_that_was_neither_stored_nor_sent(window):
     window.fill(content=" Two.")
     window.browser.refresh()
     window.has("One. Two.")
-    assert "Unsaved changes from" in window.notice
+    assert (window.text.count("Unsaved changes from"), "Unsaved changes from" in window.notice) == (1, True)
 
 
 @pytest.mark.parametrize("way", ["Back", "close"])

@@ -102,6 +102,20 @@ def test_a_save_pressed_while_another_goes_on_saves_what_was_typed_since(window)
     assert len(window.service.request("GET", "/v1/posts/1/revisions")[2]) == 2
 
 
+@IN_BOTH_BROWSERS
+def test_update_saves_the_text_as_it_was_when_pressed_and_keeps_what_is_typed_before_the_server_answers(window):
+    window.open(EDIT)
+    window.fill(content=" Two.")
+    window.run("holdAll")
+    window.browser.find_element(By.ID, "save").click()
+    window.fill(content=" Not yet.", title="!")
+    window.browser.execute_script("release()")
+    window.said("Kept")
+    assert (window.stored(), window.titles) == ("One. Two.", ["Evening"])
+    window.open(EDIT)
+    assert (window.value("content"), window.value("title")) == ("One. Two. Not yet.", "Evening!")
+
+
 def test_publish_pressed_while_the_post_is_being_saved_publishes_what_was_typed_since(window):
     window.open(NEW)
     window.fill(title="Bread", content="Two.")
@@ -182,11 +196,13 @@ def test_a_refused_save_marks_its_field_and_the_form_stays(window):
 def test_save_waits_for_what_is_being_pasted_and_what_is_typed_meanwhile_stays_behind_it(window):
     window.open(EDIT)
     window.fill(content=" ")
-    window.run("slowReadingOfPastes")
+    window.run("holdMarkdown")
     window.run("paste", "Some bold words", "<p>Some <b>bold</b> words</p>")
     window.fill(content=" and more.")
     assert window.value("content") == "One.  and more."
-    window.update()
+    window.click("Update")
+    window.browser.execute_script("release()")
+    window.said("Updated for readers")
     assert window.stored() == "One. Some **bold** words and more."
 
 
@@ -295,7 +311,7 @@ def test_a_post_opens_at_its_top_and_then_where_the_writer_left_it(window):
     window.open(EDIT)
     assert window.browser.execute_script("return [content.selectionEnd, scrollY]") == [0, 0]
     window.run("putCaretBefore", "Paragraph 150 ")
-    window.press("x")
+    window.press("x", Keys.PAGE_UP)
     window.send()
     window.open(EDIT)
     window.said("Unsaved changes from")

@@ -138,7 +138,7 @@ def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
 @views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
     """Store a form's text, if it sends any; return new tokens, and the state of the form's post and draft."""
-    sent = as_sent(copy_id, {name: g.form.get(name, "") for name in (*FORM_FIELDS, "base")})
+    sent = as_sent(copy_id, {name: g.form.get(name, "") for name in (*FORM_FIELDS, "base", "caret")})
     copy = sent.copy
     if not copy.id:
         raise BadRequest("This is not a copy.")

@@ -31,13 +31,10 @@ addEventListener("submit", (event) => {
 // Show times in the browser's time zone, and name the zone. Without this script, times are in BLOGAPI_TIMEZONE.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 export const shownTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-for (const time of document.querySelectorAll("time[datetime*=T]")) {
-  [time.textContent, time.title] = [shownTime.format(new Date(time.dateTime)), zone];
-}
+document.querySelectorAll("time[datetime*=T]").forEach((each) => ([each.textContent, each.title] = [shownTime.format(new Date(each.dateTime)), zone]));
 for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   const sent = create("input", { type: "hidden", name: field.name, value: field.dataset.time });
-  const local = (moment) => new Date(moment - moment.getTimezoneOffset() * 60000);
-  const show = (moment) => isNaN(moment) || (field.value = local(moment).toISOString().slice(0, 19));
+  const show = (moment) => isNaN(moment) || (field.value = new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 19));
   field.value && show(new Date(field.dataset.time));
   const effects = [...field.form.querySelectorAll(".effect")].map((each) => [each, each.textContent]);
   const explain = () => {

@@ -5,7 +5,7 @@ import { openEditor } from "./editor.js";
 import { openImages } from "./images.js";
 import { openTools } from "./tools.js";
 
-const { number, over, etag, base, draft, copy, status } = post.elements;
+const { number, over, etag, base, draft, copy, status, caret } = post.elements;
 const isNew = () => !/^\d+$/.test(draft.value);
 
 // The state of the form. `number` grows with each change, and `had` is the number of the text that the server has. After
@@ -17,7 +17,7 @@ const isNew = () => !/^\d+$/.test(draft.value);
 //   saving   a request sends the text, and then another one saves the post
 //   leaving  the browser is leaving the page
 let state = "idle";
-let [pressed, label] = [null, ""]; // the button that saves the post next, and the name of the last one
+let [pressed, label] = [null, ""]; // the button that saves the post next, with the text to save, and the name of the last one
 let [had, savedAt] = [Number(number.value), Number(number.value)];
 let [tries, timer] = [0, 0];
 const isUnsent = () => Number(number.value) > had;
@@ -29,7 +29,7 @@ const soon = (waits, delay) => {
 const sendSoon = () => soon("typing", 2500 + content.textLength / 1000); // Long texts wait longer: a megabyte costs the server 32 ms.
 const isResting = () => ["idle", "typing", "waiting"].includes(state);
 const next = () => {
-  if (pressed && !editor.isAdding) {
+  if (pressed?.text) {
     save(pressed);
   } else if (isUnsent()) {
     sendSoon();
@@ -37,16 +37,18 @@ const next = () => {
     state = "idle";
   }
 };
+// A button saves the text as it was when it was pressed or, if something was still being added, when that was there.
+const freeze = () => pressed && !editor.isAdding && (pressed.text ??= typed());
+const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, over: over.value });
 const question = () => ({ copy: copy.value, number: String(had), over: over.value, draft: draft.value });
 const REASONS = { 0: "there is no connection", 403: "the session has ended; open another in a new tab" };
 
 // Send the typed text, or ask for news; return the status of the response.
-const exchange = async (during = "sending", keepalive = false) => {
+const exchange = async (during = "sending", keepalive = false, text = typed()) => {
   clearTimeout(timer);
-  const [sent, isNews] = [Number(number.value), isUnsent()];
+  const [sent, isNews] = [Number(text.number), Number(text.number) > had];
   state = during;
-  isNews && during === "sending" && say("Sending…");
-  const answer = await put(isNews ? typed() : question(), keepalive);
+  const answer = await put(isNews ? frozen(text) : question(), keepalive);
   if (state !== during) {
     return answer.status;
   }
@@ -71,8 +73,8 @@ const exchange = async (during = "sending", keepalive = false) => {
 };
 const fail = () => [alarm("missed", `“${label}” did not go through. Press it again.`), (pressed = null)];
 const takeIn = (answer, isNews) => {
-  const tokens = [post.elements.form_token, post.elements.preview_token, upload.elements.form_token]; // A new session has other ones.
-  tokens.forEach((each, at) => (each.value = [answer.form_token, answer.preview_token, answer.upload_token][at]));
+  const { form_token: token, preview_token: previewToken } = post.elements; // A new session has other ones.
+  [token.value, previewToken.value, upload.elements.form_token.value] = [answer.form_token, answer.preview_token, answer.upload_token];
   if (answer.saved_etag) { // The post has a text of this form, perhaps from a save without an answer.
     [etag.value, base.value] = [answer.saved_etag, answer.saved_base];
   }
@@ -142,10 +144,9 @@ post.addEventListener("input", (event) => {
   }
   event.target.removeAttribute("aria-invalid"); // The message is about what was there before.
   document.getElementById(`${event.target.id}-wrong`)?.remove();
-  number.value = Number(number.value) + 1;
+  [number.value, caret.value] = [Number(number.value) + 1, content.selectionEnd];
   keep();
-  const isUnnamed = isNew() && !location.search.includes(draft.value);
-  isUnnamed && history.replaceState(history.state, "", `?copy=${draft.value}`); // so that a reload shows this draft
+  isNew() && !location.search.includes(draft.value) && history.replaceState(history.state, "", `?copy=${draft.value}`); // so that a reload shows this draft
   state === "idle" && sendSoon();
 });
 const leave = () => { // Firefox ends a script that computes for long while the page is being left.
@@ -190,23 +191,24 @@ document.addEventListener("submit", async (event) => {
 post.addEventListener("submit", (event) => {
   if (!event.submitter?.formTarget && state !== "leaving") {
     event.preventDefault();
-    pressed = event.submitter ?? saveButton;
-    label = pressed.textContent;
+    pressed = { button: event.submitter ?? saveButton };
+    label = pressed.button.textContent;
+    freeze();
     alarm("missed");
-    state === "sending" && say("Waiting for the server…");
-    pressed.closest("[popover]")?.hidePopover(); // The dialog would cover the bar.
-    editor.isAdding && say("Saving once everything is added…");
+    say(editor.isAdding ? "Saving once everything is added…" : "Saving…");
+    pressed.button.closest("[popover]")?.hidePopover(); // The dialog would cover the bar.
     isResting() && next();
   }
 });
-const save = async (submitter) => {
+const save = async ({ button: submitter, text }) => {
   pressed = null;
   say("Saving…");
-  (await exchange("saving")) === 409 && next();
+  (await exchange("saving", false, text)) === 409 && next();
   if (state !== "saving") {
     return;
   }
-  const [sent, body] = [number.value, new FormData(post, submitter)];
+  const [sent, body] = [Number(text.number), new FormData(post, submitter)];
+  Object.entries(frozen(text)).forEach(([name, value]) => body.set(name, value));
   const answer = await fetch(post.action, { method: "POST", body, redirect: "manual" }).catch(() => null);
   if (!answer || answer.status >= 500) {
     alarm("failed", "Not saved: the server does not answer.");
@@ -234,7 +236,7 @@ const goOn = async (sent, body) => {
     return location.assign(publishes ? page : now.form);
   }
   [draft.value, post.action] = [page.match(/\d+$/)[0], now.form];
-  had = savedAt = Math.max(had, Number(sent));
+  had = savedAt = sent;
   takeIn(now, false);
   history.replaceState({ side: sheet.dataset.side }, "", now.form);
   clear();
@@ -254,18 +256,18 @@ addEventListener("keydown", (event) => {
   isSave && post.requestSubmit(saveButton, event.preventDefault());
 });
 
-const editor = openEditor(content, () => isResting() && next());
+const editor = openEditor(content, () => isResting(freeze()) && next());
 const [news, unsaved] = ["main > .problem h2, main > p.problem, main > .notice[role]", ".notice:not([role]) p"].map((each) => document.querySelector(each));
-unsaved && say(unsaved.textContent);
 post.elements.replaces && alarm("changed", news.textContent, button("Compare", () => news.focus(), "quiet"));
 history.scrollRestoration = news ? "manual" : "auto"; // Chromium would scroll away from the news after a reload.
-const caret = Number(localStorage.getItem(copies + draft.value)); // where the writer left this text
+const at = Number(caret.value || localStorage.getItem(copies + draft.value)); // where the writer typed last, or left the post
 const showCaret = () => {
   editor.select(...editor.selection);
   isWide.matches || content.blur(); // Otherwise, a phone would show its keyboard.
 };
-content.setSelectionRange(caret, caret);
+content.setSelectionRange(at, at);
 news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
+unsaved && new IntersectionObserver(([{ isIntersecting }], each) => each.disconnect(isIntersecting || say(unsaved.textContent))).observe(unsaved);
 history.state.lost && alarm("lost", "This text has replaced yours, which is kept. ", create("a", { href: history.state.lost }, "Show the replaced text"));
 isWide.addEventListener("change", () => {
   showBeside(isWide.matches ? sheet.dataset.side || "settings" : panel.contains(document.activeElement) ? "settings" : "");
