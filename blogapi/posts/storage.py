@@ -143,7 +143,7 @@ def change(
 ) -> StoredPost:
     """Change a post. Raises DoesNotExist, or Rejected if the change is not possible.
 
-    `changes` is as for `add`; params can be a MergePatch. An empty value or, for optional fields, None clears a field.
+    `changes` are fields as for `add`; params can be a MergePatch. An empty value or, if optional, None clears a field.
     """
     post = get_to_change(tx, ref)
     check(post.document)

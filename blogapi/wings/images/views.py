@@ -131,7 +131,7 @@ def create_image(request: Request) -> Response:
         limit=page_size("images"),
         before=parsed_by(
             parse_image_cursor,
-            "Only images older than the image with this id; or the value from `Link`.",
+            "Only images older than the image with this id, or the value from `Link`.",
             pattern=f"^({schemas.CURSOR_TIME}_)?{IMAGE_ID}$",
         ),
     ),
