@@ -37,7 +37,7 @@ class Field(NamedTuple):
     max_length: int = 0  # maximum length, in characters or in list items; 0 if the kind sets the limits
     empty: Any = None  # the value that clears the field, except params in a PATCH; None if the field cannot be cleared
     stays: bool = False  # whether the field keeps its value in a PUT without it and when an earlier version is restored
-    order: int = 8  # in front matter; fields with the same number keep the order below, and 0 means none
+    order: int = 8  # position in front matter; equal numbers keep the order below, and 0 means none
     label: str = ""  # label on the owner's page; by default, the name
 
 

@@ -1,4 +1,4 @@
-"""Define operations, which declare the input and output of views, and converters for paths."""
+"""Declare the input and output of views as operations, and convert the ids and tags in paths."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class IdConverter(BaseConverter):
     regex = ID_PATTERN
 
     def to_python(self, value: str) -> int:
-        return int(value) if int(value) <= MAX_ID else 0  # 0: no row has this id
+        return int(value) if int(value) <= MAX_ID else 0  # No row has the id 0.
 
 
 class TagConverter(BaseConverter):

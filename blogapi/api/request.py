@@ -67,7 +67,7 @@ class Request(flask.Request):
 
     @property
     def client(self) -> bytes | str:
-        """The key or session that counts as one client when clients take turns, or "" for all strangers together."""
+        """The client that takes turns with others: a key or session, or "" for all strangers together."""
         return self.key.digest if self.key else self.session
 
     @property

@@ -249,7 +249,7 @@ def query_flag(description: str) -> fields.Boolean:
 
 
 def parsed_by(parse: Callable[[str], Any], description: str, **more: Any) -> fields.String:
-    """Return a field for a string that `parse` loads; `parse` raises ValidationError."""
+    """Return a field for a string. `parse` loads the string, and may raise ValidationError."""
     return fields.String(post_load=parse, **doc(description, **more))
 
 

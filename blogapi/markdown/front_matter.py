@@ -146,7 +146,7 @@ class YamlReader:
         self.lines: dict[str, int] = {}  # name -> line number
 
     def line(self, mark: Any) -> int:
-        """Return a mark's line number. The parser's own line number counts more than LF as line breaks."""
+        """Return a mark's line number. The parser's own number also counts other characters than LF as line breaks."""
         return bisect_left(self.breaks, mark.index) + 2  # In the file, the YAML begins on line 2.
 
     def read(self) -> dict[str, Any]:

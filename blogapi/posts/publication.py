@@ -1,4 +1,4 @@
-"""Decide about publication dates and statuses at the current time, and about the post that results from a PUT."""
+"""Determine a post's publication date and status at the current time, and the post that results from a PUT."""
 
 from datetime import timedelta
 from typing import Any

@@ -14,8 +14,8 @@ from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 
 INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
-INDEXING_SECONDS = 0.02  # after this time, a transaction of a rebuild does not begin another post
-MAX_MERGED_PAGES = 16  # how many pages of SQLite's index a transaction merges, which takes 4 ms
+INDEXING_SECONDS = 0.02  # a rebuild's transaction does not begin another post after this time
+MAX_MERGED_PAGES = 16  # a transaction merges this many pages of SQLite's index, which takes 4 ms
 
 
 # Changes

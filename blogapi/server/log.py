@@ -29,8 +29,8 @@ MAX_WAITING = 10_000  # while this many lines are queued, further lines are drop
 BATCH_SECONDS = 0.02  # lines logged within this time are written together
 EXIT_SECONDS = 1.0  # when a process ends, longest wait for its last lines to be written
 
-# The originals of what gevent patches. With gevent's versions, the writer would be a greenlet, and a write that blocks
-# would block all other greenlets.
+# The originals of the classes and functions that gevent replaces. With gevent's versions, the writer would be a
+# greenlet, and a blocking write would block all other greenlets.
 SimpleQueue = get_original("queue", "SimpleQueue")
 start_new_thread = get_original("_thread", "start_new_thread")
 select = get_original("select", "select")

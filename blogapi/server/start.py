@@ -28,7 +28,7 @@ MIN_FILES = 256  # at least this many open files must be allowed
 MAC_FILES = 10_240  # highest limit on open files that macOS accepts by default
 STOP_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGQUIT
 GROUP_AND_OTHERS = 0o077  # mode bits for everyone except the owner
-# A struct flock: a write lock on one byte after all that SQLite locks, which begin at 2**30
+# A struct flock: a write lock on one byte beyond those that SQLite locks (from 2**30 on)
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
 LOCK_SECONDS = 3.0  # longest wait for the lock; the worker of a killed master keeps it for another second
 

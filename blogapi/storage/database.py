@@ -108,7 +108,7 @@ class Database(Reader):
         return tx
 
     def check(self) -> None:
-        """Raise Unavailable unless the database can be read and written to and its file is in place."""
+        """Raise Unavailable unless the database can be read and written, and its file is in place."""
         self.engine.check()
         if self.engine.write_failed:  # Try a write that changes nothing, to see whether writes still fail.
             self.write(lambda tx: tx.execute(SQL(f"PRAGMA user_version = {VERSION}")))

@@ -20,7 +20,7 @@ class Reserve:
         self._file: int | None = None
 
     def keep(self, room: int = ROOM_BYTES) -> None:
-        """Grow the file to RESERVED_BYTES, or to less so that `room` bytes remain free."""
+        """Grow the file to RESERVED_BYTES, but leave `room` bytes of the disk free."""
         if self._file is None:
             self._file, name = tempfile.mkstemp(dir=self._folder)
             os.unlink(name)

@@ -26,7 +26,7 @@ TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
 INDEX_SETUP = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) search ")
 # Marks all posts as not indexed. The running service then indexes them.
 REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
-# Statements that fill the tables which are derived from other tables
+# Statements that fill the tables derived from other tables
 FILL = (
     "INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image)",
     "INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1",

@@ -29,7 +29,7 @@ MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # maximum number of deliveries in a list
 MAX_PENDING = 10_000  # maximum number of a webhook's pending deliveries
 MAX_FINISHED = 1000  # maximum number of a webhook's finished deliveries
-MAX_PRUNED = 100  # deliveries that one transaction deletes or changes; other clients can write between transactions
+MAX_PRUNED = 100  # a transaction deletes or changes at most this many deliveries; other clients can write in between
 DELIVERY_TTL = timedelta(days=30)  # how long finished deliveries are kept
 INACTIVE = "active", "the webhook is inactive; set `active` to true first"
 BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # as in Standard Webhooks and in GitHub's repository_dispatch
@@ -198,7 +198,7 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 
 
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
-    """Record a ping, even if the webhook does not subscribe to it. Raises DoesNotExist, or Rejected if it is off."""
+    """Record a ping, even for a webhook without this event. Raises DoesNotExist, or Rejected if the webhook is off."""
     if not get(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
     # A sample post lets users of tools such as Zapier and Make map its fields.

@@ -82,7 +82,7 @@ media_query = parameters(
 
 
 def config_of(request: Request) -> Fields:
-    """Return what the endpoint supports, or only the sites to syndicate posts to, of which there are none."""
+    """Return what the endpoint supports, or only the list of sites to syndicate posts to, which is empty."""
     config = {"media-endpoint": public(request, MEDIA), "q": [*QUERIES], "post-types": POST_TYPES} | NO_TARGETS
     return NO_TARGETS if query_of(request, plain_query)["q"] == "syndicate-to" else config
 

@@ -42,7 +42,7 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 def with_fields(
     data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str]
 ) -> bytes:
-    """Return a file with `fields` in its front matter edited to match a post, and with the fields in `lacking`.
+    """Return a file with `fields` in its front matter edited to match a post, and the fields in `lacking` added.
 
     Editing is best-effort and may leave the file unchanged, so the caller must check the result.
     """

@@ -199,8 +199,8 @@ class Ancestry:
     def is_successor(self, entry: Entry, current: Post | None, ask: bool) -> bool:
         """Return whether a post descends from its record or was deleted after it. `ask` the service if necessary.
 
-        A post does not descend from its record if one other version was current before the recorded version was
-        written, and still current after the recorded version was seen.
+        A post does not descend from its record if a single other version was current from before the recorded version
+        was written until after it was seen.
         """
         if current and current["updated_at"] < entry["updated_at"]:
             return False

@@ -82,7 +82,7 @@ def roots_of(bound: Path) -> tuple[str, ...]:
 
 @cache
 def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
-    """Find a folder's site by the configurations in it and above, up to `bound`. `zone` is the default time zone."""
+    """Find a folder's site by the configurations in it or above it, up to `bound`. `zone` is the default time zone."""
     unread, notes = "", None  # A folder of notes may be part of another program's site, so look further up.
     for parent in folders_up_to(bound, folder):
         for config in files_in(parent, CONFIG_FILES):

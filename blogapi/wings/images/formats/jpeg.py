@@ -1,4 +1,4 @@
-"""Read JPEG files (ITU T.81): segments with a marker and a length, with coded pixels after each start of a scan."""
+"""Read JPEG files (ITU T.81): segments with a marker and a length, and coded pixels after each start of a scan."""
 
 import re
 from struct import pack, unpack_from
