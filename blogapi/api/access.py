@@ -57,7 +57,7 @@ def views_for_other_methods(app: Flask, request: Request) -> list[Callable]:
 def protect(app: Flask, admit: Callable[[Request], None]) -> None:
     """Guard every request, even for unknown paths, so that new views are protected by default.
 
-    `admit` refuses a request without a valid key or beyond the key's limit. It may write, because it publishes due posts.
+    `admit` refuses requests without a valid key or beyond its limit. It may write, because it publishes due posts.
     """
     self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if isinstance(blueprint, SelfGuarded))
 

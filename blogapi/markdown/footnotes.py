@@ -37,7 +37,7 @@ def mark_footnotes(tree: Element) -> None:
 
 
 def _mark_links(places: Mapping[str, int], links: Iterable[Link]) -> dict[int, str]:
-    """Replace the links to notes, and remove the links back. Return the places of the notes' containers, with the names."""
+    """Replace the links to notes, and remove the links back. Return the notes' names by container."""
     ways = {(start, places[name]) for _, start, name in links if name in places}
     names: dict[int, str] = {}
     for link, start, target in links:
