@@ -158,7 +158,7 @@ def config(backend, tmp_path, request):
 def application(cors_origins):
     """Return the application with these origins, and the bytes of an empty database.
 
-    Tests share the application, but each has its own database. To set one up takes three times as long as to copy one.
+    Tests share the application, but each has its own database. Setting one up takes three times as long as copying one.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "blog.db"

@@ -38,7 +38,7 @@ def test_dates_of_many_forms_are_read():
     assert {text: rfc3339_of(text) for text in READ} == READ
 
 
-def test_a_date_that_could_be_two_days_is_refused_and_both_are_named():
+def test_an_ambiguous_date_is_refused_and_both_readings_are_shown():
     for text in ("03/05/2024", "5/3/2024 10:00", "05-03-2024"):
         with pytest.raises(ValueError, match=r"could be 2024-0[35]-0[35] or 2024-0[35]-0[35]: write the day"):
             rfc3339_of(text)

@@ -56,7 +56,7 @@ def test_a_postgresql_database_is_upgraded(url, version):
 @pytest.mark.parametrize(
     ("release", "check", "tables"), [*releases.KEPT, ("1.2.1", releases.unsaved_text_is_kept, ["draft_copy"])]
 )
-def test_a_postgresql_upgrade_keeps_what_waits(url, tmp_path, release, check, tables):
+def test_a_postgresql_upgrade_keeps_pending_work(url, tmp_path, release, check, tables):
     version = (RELEASES | UNRELEASED)[release]
     path = unpacked(version, tmp_path)
     rows = {table: execute(path, f"SELECT * FROM {table}") for table in tables}

@@ -71,7 +71,7 @@ def test_if_match_holds_at_a_proposal_and_when_it_is_applied(client, agent, post
     assert apply(client, proposal, headers={"If-Match": client.get(POST).headers["ETag"]}).status_code == 200
 
 
-def test_the_same_change_by_the_same_key_is_the_same_proposal(client, agent, post, clock):
+def test_repeating_a_change_with_the_same_key_returns_the_same_proposal(client, agent, post, clock):
     post()
     first = propose(agent, title="B")
     clock.now += 1

@@ -159,7 +159,7 @@ def test_a_database_whose_upgrade_was_killed_is_the_old_one(old):
 
 
 @pytest.mark.parametrize(("release", "check"), [(release, check) for release, check, _ in releases.KEPT])
-def test_an_upgrade_or_a_copy_keeps_webhooks_and_what_waits_and_publishes_what_is_due(old, release, check, tmp_path):
+def test_an_upgrade_or_a_copy_keeps_webhooks_and_pending_work_and_publishes_due_posts(old, release, check, tmp_path):
     if release in RELEASES:
         check(renewed("copied", old, tmp_path))
     check(old)
@@ -228,7 +228,7 @@ def test_a_copy_to_postgresql_drops_them_too(old, url):
     assert former_slugs(url) == (FORMER, [404, 404, 404], ["was-public"])
 
 
-def test_a_sample_of_the_next_release_has_rows_in_all_tables_but_some(tmp_path):
+def test_the_sample_of_the_next_release_fills_all_tables_but_a_few(tmp_path):
     make_sample.fill(tmp_path / "blog.db")
     missing = make_sample.empty_tables(tmp_path / "blog.db") - make_sample.EMPTY
     assert not missing, "add a request that fills them to REQUESTS in tests/make_sample.py"

@@ -293,7 +293,7 @@ def test_a_new_file_cannot_take_the_slug_of_another_post(run, folder, there, blo
     assert contents(here) == {"a.md": b"# A\n\nMine.\n"}
 
 
-def test_a_post_older_than_recorded_is_a_conflict_unless_it_says_the_same(run, synced, change):
+def test_a_post_older_than_recorded_is_a_conflict_unless_its_content_is_the_same(run, synced, change):
     here = synced(a="# A\n")
     change("a", excerpt="Newer.")
     run("pull", here)

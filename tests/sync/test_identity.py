@@ -19,7 +19,7 @@ from tests.sync.conftest import CHANGED_THERE, contents, counts, edit, next_seco
         {"c1": "c2", "c2": "c3", "c3": "c4", "c4": "twin", "twin": "c1"},
     ],
 )
-def test_files_that_take_each_others_names_stay_the_files_of_their_posts(run, folder, there, names):
+def test_files_that_swap_their_names_keep_their_posts(run, folder, there, names):
     here = folder(**{name: f"---\nstatus: published\n---\nText {name}.\n" for name in names})
     if "twin" in names:
         shutil.copy(here / "c2.md", here / "twin.md")
@@ -78,7 +78,7 @@ def test_changed_line_endings_are_recorded_without_the_post_too(run, synced, the
     assert texts(there()) == {"a": "Theirs.", "b": "# B\n"}
 
 
-def test_a_file_that_was_edited_to_say_what_its_changed_post_says_can_be_renamed(run, synced, there, change):
+def test_a_file_edited_to_match_its_changed_post_can_be_renamed(run, synced, there, change):
     here = synced(a="# A\n")
     next_second()
     edit(here / "a.md", "# A\n", "# A\n\nNew.\n")
@@ -134,7 +134,7 @@ def test_a_copy_of_the_folder_without_its_state_creates_no_post_twice(run, folde
     assert there().keys() == {"a-new", "b", "index", "x-post", "y-post", f"{other}-new"}
 
 
-def test_a_file_renamed_together_with_its_slug_is_still_the_file_of_its_post(run, folder, there, change, tmp_path):
+def test_a_file_renamed_together_with_its_slug_keeps_its_post(run, folder, there, change, tmp_path):
     folder(tea="---\nslug: tea\nstatus: published\n---\nTea.\n")
     here = tmp_path / "folder"
     run("push", here)
@@ -145,7 +145,7 @@ def test_a_file_renamed_together_with_its_slug_is_still_the_file_of_its_post(run
     assert (there()["green-tea"]["id"], there()["green-tea"]["former_slugs"]) == (post_id, ["tea"])
 
 
-def test_a_file_is_no_post_of_another_database_because_of_a_number_in_it(run, synced, folder, there, tmp_path):
+def test_an_id_in_a_file_does_not_match_a_post_of_another_database(run, synced, folder, there, tmp_path):
     here = synced(one="# One\n\nFirst.\n")
     post_id = there()["one"]["id"]
     (here / "one.md").unlink()

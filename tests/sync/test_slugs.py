@@ -114,7 +114,7 @@ def test_a_new_file_can_have_the_slug_that_another_gives_up(run, synced, folder,
     assert run("push", here) == (0, [counts(unchanged=2)])
 
 
-def test_without_the_state_a_file_with_the_former_slug_of_a_post_is_that_posts(run, synced, there, change):
+def test_without_the_state_a_file_with_the_former_slug_of_a_post_belongs_to_it(run, synced, there, change):
     here = synced(a="---\nstatus: published\n---\n# A\n")
     change("a", slug="b")
     (here / ".blogapi.json").unlink()

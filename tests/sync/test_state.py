@@ -50,7 +50,7 @@ def test_a_state_that_arrives_before_its_file_overwrites_nothing(run, on_two_mac
     assert run("pull", other, on="b")[1][0] == "updated a.md"
 
 
-def test_an_edit_is_sent_if_a_state_from_elsewhere_agrees_with_the_own_one(run, on_two_machines, there):
+def test_an_edit_is_sent_if_a_state_from_elsewhere_agrees_with_the_local_one(run, on_two_machines, there):
     here, other = on_two_machines(a="# A\n", b="# B\n")
     edit(other / "a.md", "# A", "# A, edited")
     edit(here / "b.md", "# B", "# B, edited")
@@ -90,7 +90,7 @@ def test_a_copy_of_the_folder_on_the_same_machine_has_no_state_of_its_own(run, s
 
 
 @pytest.mark.parametrize("how", ["the folder was moved", "the folder was moved without a state folder", "the disk"])
-def test_a_state_counts_although_its_path_or_its_numbers_change(run, synced, monkeypatch, tmp_path, how):
+def test_a_state_stays_valid_if_its_path_or_its_inode_numbers_change(run, synced, monkeypatch, tmp_path, how):
     if how.endswith("without a state folder"):
         (tmp_path / "no folder").write_text("")
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "no folder"))

@@ -179,7 +179,7 @@ NO_HTML = "without HTML: publish it in Ghost, or export it with HTML"
     ({"lexical": '{"root":{"children":[{"text":"a"}]}}'}, f"its content is `lexical` {NO_HTML}"),
     ({"mobiledoc": '{"cards":[],"sections":[[1,"p",[[0,[],0,"a"]]]]}'}, f"its content is `mobiledoc` {NO_HTML}"),
 )
-def test_an_unreadable_post_does_not_keep_the_others_out(tmp_path, ghost, row, reason):
+def test_an_unreadable_post_does_not_stop_the_others(tmp_path, ghost, row, reason):
     bad, good = {"id": 7, "slug": "bad", "title": "Bad"} | row, {"id": 8, "title": "Good", "html": "b"}
     tags = {"tags": [{"id": 1, "name": 5}], "posts_tags": [{"tag_id": 1, "post_id": 9}]}
     found = {type(item): item for item in ghost(bad, good, **tags)}

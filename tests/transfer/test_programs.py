@@ -162,7 +162,7 @@ def test_addresses_follow_the_rules_of_the_program(tmp_path):
         assert next(iter(item.old_paths), None) == path, name
 
 
-def test_no_post_loses_a_date_in_silence(tmp_path):
+def test_a_date_that_is_not_read_is_always_reported(tmp_path):
     files = {
         "a.md": "---\ntitle: A\ncreated: 2020-01-02\n---\nA",
         "b.md": "---\ntitle: B\nwritten: May 4, 2020\n---\nB",

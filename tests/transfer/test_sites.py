@@ -16,7 +16,7 @@ POST = "---\ndate: 2020-07-02 08:00\n---\nA"
 HERE, THERE = "2020-07-01T23:00:00Z", "2020-07-02T08:00:00Z"
 
 
-def test_a_configuration_counts_in_the_folder_given_or_in_the_site_it_is_a_part_of(tmp_path):
+def test_a_configuration_applies_in_the_given_folder_or_in_its_site(tmp_path):
     cases = {
         "site": HERE,
         "site/_posts": HERE,
@@ -34,7 +34,7 @@ def test_a_configuration_counts_in_the_folder_given_or_in_the_site_it_is_a_part_
         assert (item.fields["published_at"] == HERE) == (published_at == HERE), f"{given}/a.md"
 
 
-def test_nothing_above_the_folder_given_is_read(tmp_path):
+def test_nothing_above_the_given_folder_is_read(tmp_path):
     for name in ("_config.yml", "hugo.toml", "config.yaml", "config/_default/hugo.json"):
         write_files(tmp_path, {name: "timezone: Asia/Tokyo"})
     hiding = {"blog.json": '{"draft": true}', "_data.yml": "draft: true"}
@@ -229,7 +229,7 @@ def test_a_hidden_post_is_reported_with_the_word_and_its_password_is_not_kept(it
     assert post.fields["params"] == {"extra": {"b": 1}}
 
 
-def test_a_script_with_data_is_named(write):
+def test_a_script_with_data_is_reported(write):
     script = {"posts/posts.11tydata.js": "module.exports = () => ({ draft: isDraft() })", "posts/a.md": DATED}
     with open_sources(write(script)) as sources:
         assert [item.fields["status"] for item in sources] == ["published"]
@@ -242,7 +242,7 @@ def test_an_ordinary_draft_is_not_reported(item):
         assert (post.fields["status"], post.notes) == ("draft", {}), text
 
 
-def test_what_an_export_wrote_comes_back_as_it_was_in_a_folder_of_drafts(tmp_path):
+def test_an_export_in_a_folder_of_drafts_is_read_back_unchanged(tmp_path):
     post = {"id": "1", "title": "A", "slug": "a", "status": "published", "content": "A", "tags": []}
     post |= dict.fromkeys(("published_at", "created_at", "updated_at"), "2020-01-02T00:00:00Z")
     post["params"] = {"hidden": True, "b": 1}
@@ -253,7 +253,7 @@ def test_what_an_export_wrote_comes_back_as_it_was_in_a_folder_of_drafts(tmp_pat
         assert item.fields["params"] | {"lastmod": 0} == post["params"] | {"lastmod": 0}
 
 
-def test_a_date_of_publication_to_come_hides_a_post_under_a_name_that_its_program_does_not_read(tmp_path):
+def test_a_future_publication_date_hides_a_post_under_a_name_that_its_program_does_not_read(tmp_path):
     for number, name in enumerate(("publish_date", "publication-date", "date_published", "post_date", "releaseDate")):
         text = f"---\ntitle: A\nstatus: published\ndate: 2020-01-02\n{name}: 2099-01-02\n---\nA"
         (item,) = read(write_files(tmp_path / str(number), {"hugo.toml": "", "content/posts/a.md": text}))

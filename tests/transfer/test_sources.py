@@ -258,7 +258,7 @@ def test_names_without_a_field_are_kept(item, text, cover_image, notes, params):
     assert found == (cover_image, notes, params)
 
 
-def test_a_post_without_text_has_its_link_or_list_as_text(item):
+def test_a_post_without_text_gets_its_link_or_list_as_text(item):
     texts = {
         "external: https://example.org/a": "<https://example.org/a>",
         "books: [{name: X, url: 'https://x.example/'}, Y]": "* X <https://x.example/>\n* Y",

@@ -49,7 +49,7 @@ def resolver(monkeypatch):
     return answers
 
 
-def test_a_name_that_comes_to_mean_a_private_address_is_caught(
+def test_a_name_that_later_resolves_to_a_private_address_is_refused(
     client, post, send, background, receiver, resolver, delivery
 ):
     background.sender.config = replace(background.sender.config, webhook_private=False)

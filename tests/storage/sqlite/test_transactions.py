@@ -174,7 +174,7 @@ def test_clients_with_long_reads_do_not_keep_another_waiting(database):
     assert read_during(database, *"abcd", "other") == "read"
 
 
-def test_slow_work_of_one_client_keeps_no_other_waiting_but_its_own(database, impatient):
+def test_slow_work_of_one_client_delays_only_its_own_requests(database, impatient):
     def work_during(*clients):
         client, *others = clients
         return database.compute_in_thread(client, lambda: work_during(*others) if others else "done")
