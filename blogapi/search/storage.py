@@ -26,7 +26,7 @@ NO_LIMIT = -1  # means no limit in SQLite
 class Rebuilding(Unavailable):
     """Old posts are still missing from the index, so a search would not find them."""
 
-    reason = "the search index is being built again, and the search would miss old posts"
+    reason = "the search index is being rebuilt, and the search would miss old posts"
 
     def __init__(self) -> None:
         super().__init__("the search index is incomplete", REBUILD_SECONDS)

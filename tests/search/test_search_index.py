@@ -264,7 +264,7 @@ def test_an_index_is_built_again_newest_post_first(client, found, outdated, stra
     monkeypatch.setattr(index, "INDEXING_SECONDS", 0)
     answer = client.get("/v1/posts?q=fog")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-    expected = "the search index is being built again, and the search would miss old posts;"
+    expected = "the search index is being rebuilt, and the search would miss old posts;"
     assert message(answer, 503).startswith(expected)
     assert (next(outdated), stranger.get("/healthz").json) == (3, {"status": "ok", "indexed_percent": 0})
     assert client.get("/v1/posts?q=lake").status_code == 503  # Perhaps an older post has the word.
