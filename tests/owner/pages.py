@@ -6,7 +6,7 @@ from urllib3.filepost import encode_multipart_formdata
 from blogapi.wings.owner import sessions
 from blogapi.wings.owner.fields import MORE_FIELDS
 
-NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."
+NO_SESSION = "You are not signed in, or your session has ended."
 SECTIONS = [f"/settings/{name}" for name in ("posts", "images", "keys", "webhooks", "tags", "sessions")]
 
 
@@ -113,7 +113,7 @@ def enter(app, days=0, browser="Firefox"):
     """A client with a session."""
     client, database = app.test_client(), app.extensions["blogapi"].database
     client.environ_base["HTTP_USER_AGENT"] = browser
-    view(client, f"/settings/open?link={database.write(sessions.add, sessions.LINK, days)}").press("Open")
+    view(client, f"/settings/open?link={database.write(sessions.add, sessions.LINK, days)}").press("Sign in")
     return client
 
 

@@ -179,7 +179,7 @@ def test_the_picker_shows_twelve_at_a_time(window):
         picture = save(photograph().rotate(number), "PNG")
         window.service.request("POST", f"/v1/images?name={number}.png", picture, Content_Type="image/png")
     window.open("/settings/posts/new")
-    window.click("Choose an uploaded image")
+    window.click("Uploaded images")
     shown = "return document.querySelectorAll('dialog li img').length"
     eventually(lambda: window.browser.execute_script(shown) == 12)
     window.browser.find_element(By.XPATH, "//dialog/button[.='More']").click()
@@ -201,7 +201,7 @@ def test_an_uploaded_image_can_be_picked_for_the_text_and_for_the_cover(window, 
     url = window.service.request("GET", "/v1/images")[2][0]["url"]
     window.open("/settings/posts/new")
     window.fill(content="Bread: ")
-    window.click("Choose an uploaded image")
+    window.click("Uploaded images")
     search, description = window.browser.find_elements(By.CSS_SELECTOR, "dialog input")
     search.send_keys("cake")
     eventually(lambda: not window.browser.find_elements(By.CSS_SELECTOR, "dialog li"))

@@ -58,7 +58,6 @@ def test_a_post_is_written_scheduled_printed_published_deleted_and_restored_with
     assert window.notice.startswith("“Hello” is in the trash.")
     assert get(window, "/v1/posts") == []
     window.follow("trash")
-    window.follow("Hello")
     window.follow("Restore Hello")
     assert (window.notice.startswith("“Hello” was restored."), get(window)["content"]) == (True, post["content"])
 

@@ -208,6 +208,7 @@ def test_dates_are_in_the_time_zone_of_the_browser(window):
     fields = {"title": "A", "content": "B", "status": "published", "published_at": "2026-01-02T03:04:05Z"}
     window.service.request("POST", "/v1/posts", fields)
     window.open("/settings/posts/1/edit")
+    window.click("Date")
     assert window.value("published_at") == "2026-01-01T22:04:05"
     assert "Date (America/New_York)" in window.text
     window.fill(title="B")
@@ -215,7 +216,8 @@ def test_dates_are_in_the_time_zone_of_the_browser(window):
     eventually(lambda: "Updated for readers" in window.text)
     assert window.service.request("GET", "/v1/posts/1")[2]["published_at"] == "2026-01-02T03:04:05Z"
     window.click("Back to the post")
-    assert "Jan 1, 2026, 10:04" in window.text
+    assert window.text.index("Jan 1,") < window.text.index("10:04")
     window.open("/settings/posts/1/edit")
+    window.click("Date")
     window.click("Tomorrow 8:00")
     assert window.value("published_at").endswith("T08:00")

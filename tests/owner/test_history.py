@@ -114,8 +114,8 @@ def test_the_trash_shows_the_latest_deleted_first_and_each_can_be_read_and_resto
         client.delete(f"/v1/posts/by-slug/{title.lower()}")
     page = view(owner, "/settings/trash")
     assert page.all(".posts li") == [
-        "Second draft deleted 2026-11-20 12:02 UTC by tests",
-        "First draft deleted 2026-11-20 12:01 UTC by tests",
+        "Second deleted 2026-11-20 12:02 UTC by tests Restore",
+        "First deleted 2026-11-20 12:01 UTC by tests Restore",
     ]
     post(slug="second")
     page = view(owner, page.soup.select_one(".posts a")["href"])

@@ -23,7 +23,7 @@ def test_a_key_is_created_shown_once_and_works(owner, stranger):
     assert status(stranger, key) == 200
     page = view(owner, "/settings/keys")
     assert (key in page.text, f"…{key[-4:]}" in page.text) == (False, True)
-    assert page.all("dd") == ["2026-11-20 12:00 UTC", "2026-11-20", "1 of 1000000 requests"]
+    assert page.all("dd") == ["2026-11-20 12:00 UTC", "2026-11-20", "1 of 1,000,000 requests"]
 
 
 def test_a_key_can_be_restricted_to_a_known_scope(owner, stranger, database):
@@ -34,7 +34,7 @@ def test_a_key_can_be_restricted_to_a_known_scope(owner, stranger, database):
     page = view(owner, "/settings/keys").press("Create key", name="site", scope="published-only")
     key = page.all(".new code")[0]
     assert (status(stranger, key), status(stranger, key, "POST")) == (200, 403)
-    assert "May read published posts and their tags." in page.said
+    assert "Read published posts and their tags" in page.said
 
 
 @pytest.mark.both_engines
@@ -196,7 +196,7 @@ def test_a_long_url_leaves_room_for_the_secret_in_the_cookie(owner):
     assert view(owner, "/settings/webhooks").all(".new code")[0].startswith("whsec_")
 
 
-@cases(("label", "count"), [("Published only", 1), ("Rebuild my site", 1), ("Everything", 6), ("These", 2)])
+@cases(("label", "count"), [("When a post", 1), ("Whenever readers", 1), ("Whenever a", 6), ("On these", 2)])
 def test_presets_choose_the_events_of_a_webhook(owner, database, label, count):
     page = view(owner, "/settings/webhooks")
     (preset,) = [each.input["value"] for each in page.soup.select("label") if each.text.strip().startswith(label)]

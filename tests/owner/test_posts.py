@@ -74,7 +74,7 @@ def test_a_search_finds_words_that_begin_with_the_last_one_and_says_if_there_are
     for words, matches in cases.items():
         page = view(owner, f"/settings/posts?{urlencode({'q': words})}")
         assert (page.status, sorted(page.titles)) == (200, matches), words
-        assert page.soup.select_one("#q")["value"] == words
+        assert page.soup.select_one("[name=q]")["value"] == words
         assert page.all(".problem") == ["Type a letter or a digit to search."] * (matches is titles), words
 
 
@@ -117,7 +117,7 @@ def test_the_list_warns_if_the_clock_is_behind(owner, post, clock):
 )
 def test_an_unknown_query_of_a_list_is_refused(owner, query):
     page = view(owner, f"/settings/{query}")
-    assert (page.status, page.all("main a")) == (400, ["Back to the first page"])
+    assert (page.status, page.all("main a")) == (400, ["Back to the posts"])
 
 
 def test_a_damaged_post_in_the_trash_can_be_deleted(owner, client, post, damage):

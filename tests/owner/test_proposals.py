@@ -21,7 +21,7 @@ def proposed(app, post):
 def test_a_post_shows_what_a_proposal_would_change_until_it_is_refused(owner, client, proposed):
     assert view(owner, "/settings/posts").all(".posts .state") == ["proposal", "published"]
     page = view(owner, POST)
-    assert page.all("section h2") == ["Proposed by drafts-only, 2026-11-20 12:00 UTC"]
+    assert page.all("section h2") == ["Proposed by drafts-only 2026-11-20 12:00 UTC"]
     assert page.all("section h3") == ["Title", "Content", "Excerpt"]
     assert page.all("section del") == ["Bread", "Salt.", "Old"]
     assert page.all("section ins") == ["Rye bread", "Sea salt.", ""]

@@ -14,7 +14,7 @@ from tests.databases import busy, execute
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
 from tests.service import Server
 
-NO_LINK = "No such link: it works once, for ten minutes; “blogapi login” prints another."
+NO_LINK = "No such link: it was used before, or is older than ten minutes."
 PATHS = ("/settings", *SECTIONS, "/settings/posts/new", "/settings/posts/1/edit", "/settings/", "/settings/x/y")
 
 
@@ -40,7 +40,7 @@ def test_a_link_works_once(app, config, database, stranger):
     link = database.write(sessions.add, sessions.LINK)
     for _ in range(2):  # Looking at it does not use it up.
         page = view(stranger, f"/settings/open?link={link}")
-        assert (page.status, page.form("Open")[1]["link"]) == (200, link)
+        assert (page.status, page.form("Sign in")[1]["link"]) == (200, link)
     assert open_session(stranger, link).status_code == 303
     assert [stranger.get(path).status_code for path in SECTIONS] == [200] * len(SECTIONS)
     thief = app.test_client()
@@ -89,7 +89,7 @@ def test_ending_a_session_ends_it_for_every_copy_of_its_cookie(app, owner):
     thief.set_cookie("blogapi", owner.get_cookie("blogapi", path="/settings").value, path="/settings")
     other = enter(app)
     assert thief.get("/settings/keys").status_code == 200
-    assert view(owner, "/settings").press("Yes, end session").said == [NO_SESSION]
+    assert view(owner, "/settings").press("Yes, sign out").said == [NO_SESSION]
     assert [each.get("/settings/keys").status_code for each in (owner, thief, other)] == [403, 403, 200]
 
 
@@ -205,7 +205,7 @@ def test_an_unknown_path_is_answered_with_a_page(owner):
     for path in ("/settings/x", "/settings/x/y"):
         page = view(owner, path)
         assert (page.status, page.said[0]) == (404, "There is no such page.")
-    assert send(owner, "/settings/x", view(owner, "/settings/keys").form("Yes, end session")[1]).status_code == 403
+    assert send(owner, "/settings/x", view(owner, "/settings/keys").form("Yes, sign out")[1]).status_code == 403
 
 
 def test_a_busy_database_is_answered_with_a_page(config, owner, impatient):
@@ -270,16 +270,14 @@ def test_a_session_of_several_days_lasts_from_its_last_use(app, clock):
     assert client.get("/settings/posts").status_code == 403
 
 
-@cases(
-    ("days", "period"), [(0, "for twelve hours"), (1, "until 1 day after its last use"), (30, "until 30 days after")]
-)
+@cases(("days", "period"), [(0, "for twelve hours"), (1, "until 1 day after your last"), (30, "until 30 days after")])
 def test_the_page_behind_a_link_says_how_long_its_session_lasts(stranger, database, days, period):
     database.write(sessions.end_all)
     link = database.write(sessions.add, sessions.LINK, days)
     page = view(stranger, f"/settings/open?link={link}")
-    assert f"The session lasts {period}" in page.text
+    assert f"You stay signed in {period}" in page.text
     assert bool(page.soup.select("[name=stays]")) == (days == 0)
-    page.press("Open", stays="on")
+    page.press("Sign in", stays="on")
     assert [each.days for each in sessions.listing(database)] == [days or sessions.STAY_DAYS]
 
 

@@ -44,7 +44,7 @@ FOR_WRITERS = {  # maps the beginning of an API message to the message that the 
     "must be a time in RFC 3339": "choose a date and a time",
     "must be an absolute http": "must be an address that begins with https:// or http://, without spaces",
 }
-NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."
+NO_SESSION = "You are not signed in, or your session has ended."
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

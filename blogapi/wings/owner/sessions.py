@@ -59,7 +59,7 @@ def check_link(reader: Reader, token: str) -> int:
     """Return the `days` of the session that a link opens. Raises DoesNotExist if the link is not valid."""
     link = find(reader, LINK, token)
     if link is None:
-        raise DoesNotExist("link: it works once, for ten minutes; “blogapi login” prints another")
+        raise DoesNotExist("link: it was used before, or is older than ten minutes")
     return link.days
 
 

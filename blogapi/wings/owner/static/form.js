@@ -12,8 +12,7 @@ const date = fields.find((each) => each.name === "published_at");
 const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
 
 // The bar shows the state. Screen readers announce each outcome once. An alarm stays until its cause is gone.
-const [saving, said] = [document.getElementById("saving"), document.getElementById("said")];
-const alarms = bar.querySelector(".alarms");
+const [saving, said, alarms] = ["#saving", "#said", ".alarms"].map((each) => bar.querySelector(each));
 let announced = "";
 const say = (text, kind = announced, ...links) => {
   saving.replaceChildren(text, ...links);

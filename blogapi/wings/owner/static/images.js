@@ -93,7 +93,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   };
   search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
   more.addEventListener("click", () => show(next));
-  file.after(button("Choose an uploaded image", pick((url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`), true)));
+  file.after(button("Uploaded images", pick((url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`), true)));
 
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));

@@ -30,16 +30,20 @@ addEventListener("submit", (event) => {
 
 // Show times in the browser's time zone, and name the zone. Without this script, times are in BLOGAPI_TIMEZONE.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-export const shownTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-document.querySelectorAll("time[datetime*=T]").forEach((each) => ([each.textContent, each.title] = [shownTime.format(new Date(each.dateTime)), zone]));
+export const shownTime = (text, hasTime = text.length > 10) => { // without the current year
+  const date = new Date(hasTime ? text : `${text}T00:00`);
+  const year = date.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
+  return date.toLocaleString(undefined, { year, month: "short", day: "numeric", ...(hasTime && { hour: "numeric", minute: "2-digit" }) });
+};
+document.querySelectorAll("time").forEach((each) => Object.assign(each, { textContent: shownTime(each.dateTime), title: zone }));
 for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   const sent = create("input", { type: "hidden", name: field.name, value: field.dataset.time });
   const show = (moment) => isNaN(moment) || (field.value = new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 19));
   field.value && show(new Date(field.dataset.time));
   const effects = [...field.form.querySelectorAll(".effect")].map((each) => [each, each.textContent]);
   const explain = () => {
-    const [date, isLater] = [new Date(field.value), new Date(field.value) > new Date()];
-    effects.forEach(([each, usual]) => (each.textContent = isLater ? `Readers will not see it until ${shownTime.format(date)}.` : usual));
+    const isLater = new Date(field.value) > new Date();
+    effects.forEach(([each, usual]) => (each.textContent = isLater ? `Readers will not see it until ${shownTime(field.value)}.` : usual));
     field.form.querySelectorAll("[data-when]").forEach((each) => (each.hidden = isLater !== (each.dataset.when === "later")));
   };
   explain();
@@ -113,5 +117,5 @@ const sendKept = async (each) => {
 };
 export const rescued = copies ? records.all().then((found) => Promise.all((found ?? [handed].filter(Boolean)).map(sendKept))) : Promise.resolve([]);
 // The server sent this page before it had that text, so load the page again, except if that would lose something.
-const mustStay = () => document.querySelector("#content, .notice[role], .new, main form:focus-within");
-rescued.then((found) => found.some(({ isThere, isDropped }) => isThere && isDropped) && !mustStay() && location.reload());
+const [isStale, mustStay] = [({ isThere, isDropped }) => isThere && isDropped, "#content, .notice[role], .new, main form:focus-within"];
+rescued.then((found) => found.some(isStale) && !document.querySelector(mustStay) && location.reload());

@@ -26,7 +26,6 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const [[from, to], text] = [editor.selection, editor.doc.slice(...editor.selection)];
     return text.trim() ? [to - text.trimStart().length, from + text.trimEnd().length] : [from, to];
   };
-  const selected = () => editor.doc.slice(...selection());
 
   // A button wraps the selection, or adds a prefix to its lines. Pressed again, it removes the marks. Without a selection,
   // it then steps over the closing mark, and moves the spaces before that mark behind it.
@@ -52,7 +51,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     editor.insert(lines.map((line) => added + line.replace(others, "")).join("\n"), start, end);
   };
   const link = () => {
-    const [[from, to], text] = [selection(), selected()];
+    const [[from, to], text] = [selection(), editor.doc.slice(...selection())];
     const [before, address] = isAddress(text) ? ["[", text] : [`[${text}`, "https://"];
     editor.insert(`${before}](${address})`, from, to, before === "[" ? [from + 1] : [to + 3, to + 11]); // Pasting replaces the selected "https://".
   };
@@ -165,7 +164,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   area.addEventListener("paste", (event) => {
     const data = event.clipboardData;
     const [html, text] = [data.getData("text/html"), data.getData("text/plain")];
-    const [address, word] = [text.trim(), selected()];
+    const [address, word] = [text.trim(), editor.doc.slice(...selection())];
     if (data.files.length && !text) {
       images.add(data.files);
     } else if (isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word)) {
@@ -215,7 +214,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
     area.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
     const counted = letters ? `${words ? `${plural(words, "word")}, ` : ""}${plural(letters, "character")}` : plural(words, "word");
-    document.getElementById("words").textContent = `${counted}, ${plural(Math.ceil(words / 230 + letters / 500), "minute")} to read`;
+    document.getElementById("words").textContent = words + letters ? `${counted}, ${plural(Math.ceil(words / 230 + letters / 500), "minute")} to read` : "";
   };
   editor.changed(count);
   editor.changed(follow);

@@ -125,7 +125,7 @@ const ask = ({ browser, at, over: other, mine }) => {
     isResting() && exchange();
   };
   if (asked !== other) {
-    const where = `${asked ? "The other text has changed again" : "You also wrote here"} (${browser}, ${shownTime.format(new Date(at))}).`;
+    const where = `${asked ? "The other text has changed again" : "You also wrote here"} (${browser}, ${shownTime(at)}).`;
     alarm("rival");
     const show = create("a", { target: "_blank", href: `${copies}${mine}/compare?with=${other.split(" ")[0]}` }, "Show the other text");
     alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " The other stays in History.");
@@ -242,7 +242,7 @@ const goOn = async (sent, body) => {
   clear();
   body.has("replaces") && showCaret();
   document.title = `Edit ${post.elements.title.value} – blogapi`;
-  Object.assign(document.querySelector(".heading a"), { href: page, textContent: "Back to the post" });
+  Object.assign(document.querySelector(".back"), { href: page, textContent: "Back to the post" });
   date.value ||= status.value === "published" ? now.published_at : "";
   date.dispatchEvent(new Event("change")); // shows it
   ["failed", "image", "lost", "paste"].forEach((kind) => alarm(kind));
@@ -274,5 +274,4 @@ isWide.addEventListener("change", () => {
   document.activeElement === content ? editor.select(...editor.selection) : document.activeElement.scrollIntoView({ block: "nearest" });
 });
 openTools(editor, { post, say, alarm, images: openImages(editor, { post, upload, say, alarm }) });
-const keyboard = () => (visualViewport.scale > 1 ? 0 : Math.max(0, innerHeight - visualViewport.height)); // its height
-visualViewport?.addEventListener("resize", () => (bar.style.bottom = `${keyboard()}px`));
+visualViewport?.addEventListener("resize", () => (bar.style.bottom = visualViewport.scale > 1 ? "0" : `${Math.max(0, innerHeight - visualViewport.height)}px`)); // above a keyboard
