@@ -39,7 +39,6 @@ LAZY = {
     "status": "blogapi.cli.sync:status",
     "undo": "blogapi.cli.undo:undo_posts",
 }
-FORMER_NAMES = {"settings": "login"}  # earlier names of commands
 # Imports blogapi before gunicorn puts the current folder first in sys.path. Otherwise, a folder called blogapi in the
 # current folder would hide the package.
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
@@ -84,7 +83,7 @@ class LazyGroup(Group):
         return sorted({*super().list_commands(ctx), *LAZY})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        name = FORMER_NAMES.get(name, name)
+        name = {"settings": "login"}.get(name, name)  # its earlier name
         if name in LAZY and name not in self.commands:
             self.add_command(resolve_name(LAZY[name]))
         return super().get_command(ctx, name)

@@ -38,7 +38,7 @@ def doctor() -> None:
     config = Config.from_environ(os.environ)
     failed: set[str] = set()
     for name, check in ((FILE_CHECKS if _has_file(config) else {}) | DATABASE_CHECKS | CHECKS).items():
-        if failed & BLOCKING_CHECKS and name not in CHECKS:
+        if failed & {"access", "database"} and name not in CHECKS:
             continue  # These checks would only report the same fault again.
         try:
             click.echo(f"{name}: ok, {check(config)}")
@@ -176,5 +176,4 @@ def _proxies(config: Config) -> str:
 
 FILE_CHECKS = {"access": _access, "permissions": _permissions, "free space": _space}
 DATABASE_CHECKS = {"database": _database, "contents": _contents, "clock": _clock, "search": _search, "images": _images}
-BLOCKING_CHECKS = {"access", "database"}
 CHECKS = {"Python": python_build, "BLOGAPI_URL": _url, "proxies": _proxies}

@@ -235,8 +235,11 @@ class WorkingFolder:
 
     def record(self, name: str, post: Post) -> None:
         """Record that a file and its post now have the same content."""
-        slug = slug_in(self.items[name]) if name in self.items else ""  # A pull writes the post's slug.
-        own = {"sha256": self.sha256[name]} | ({"file_slug": slug} if slug not in ("", post["slug"]) else {})
+        own: Entry = {"sha256": self.sha256[name]}
+        if item := self.items.get(name):  # A pull writes the post's slugs.
+            known = self.entries.get(name, {}).get("file_former_slugs")
+            said = {"slug": slug_in(item) or post["slug"], "former_slugs": item.fields.get("former_slugs", known)}
+            own |= {f"file_{field}": value for field, value in said.items() if value not in (None, post.get(field, []))}
         self.record_post(name, post, own)
 
     def record_post(self, name: str, post: Post, own: Entry) -> None:

@@ -113,6 +113,8 @@ class Assignment:
             if item := self.items.get(name):
                 slug = slug_in(item)  # If it is `file_slug`, it has not been edited.
                 item.fields["slug"] = entry["slug"] if slug in ("", entry.get("file_slug")) else slug
+                if item.fields.get("former_slugs") == entry.get("file_former_slugs"):  # The post keeps its own.
+                    item.fields.pop("former_slugs", None)
                 given_up |= {entry["slug"]} - {item.fields["slug"]}
                 self.names.setdefault(item.fields["slug"], name)
             elif self.exists(name):

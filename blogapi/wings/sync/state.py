@@ -23,7 +23,8 @@ STATE = ".blogapi.json"
 MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # maximum size of a state, enough for two long lines per post
 MAX_COPIES = 100  # keep at most this many copies of states in the user's state folder
 WAY_OUT = "delete it to compare all files with the posts"
-POST_FIELDS, FILE_FIELDS = (*STAYING, "etag", "fingerprint", "images"), ("sha256", "file_slug")
+POST_FIELDS = *STAYING, "etag", "fingerprint", "images"
+FILE_FIELDS = "sha256", "file_slug", "file_former_slugs"
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 
 Entry = dict[str, Any]  # the record of a file and its post: see EntrySchema
@@ -32,13 +33,13 @@ Entry = dict[str, Any]  # the record of a file and its post: see EntrySchema
 class EntrySchema(PostSchema):
     """An Entry in the state: POST_FIELDS, FILE_FIELDS, and when the post was `seen`.
 
-    `file_slug` is the slug in the file, if it differs from the post's slug. `images` are the base URLs of the post's
-    images. Both fields are optional.
+    `file_slug` and `file_former_slugs` are the slugs in the file, if they differ from those of the post. `images` are
+    the base URLs of the post's images. These three fields are optional.
     """
 
     always = REQUIRED | {"etag", "fingerprint", "sha256", "seen"}
-    etag, fingerprint, images = fields.String(), fields.String(), fields.List(fields.String())
-    sha256, file_slug, seen = fields.String(), fields.String(), fields.String()
+    etag, fingerprint, sha256, file_slug, seen = (fields.String() for _ in range(5))
+    file_former_slugs, images = fields.List(fields.String()), fields.List(fields.String())
 
     class Meta:
         fields = (*POST_FIELDS, *FILE_FIELDS, "seen")

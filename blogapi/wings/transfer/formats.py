@@ -75,7 +75,7 @@ READABLE = (*MARKDOWN_SUFFIXES, *READERS)
 
 def is_part(path: Path) -> bool:
     """Return whether a file's name shows that it is one of the files of an export."""
-    return path.name == platforms.POSTS_TABLE or bool(platforms.MEDIUM_FILE.fullmatch(path.name))
+    return path.name == "posts.csv" or bool(platforms.MEDIUM_FILE.fullmatch(path.name))
 
 
 def format_of(path: Path) -> Format | None:

@@ -182,16 +182,12 @@ def _text(element: Element | None) -> str:
     return " ".join(element.text.split()) if element else ""
 
 
-POSTS_TABLE = "posts.csv"
-SUBSTACK_COLUMNS = {"post_id", "post_date", "is_published", "title"}
-
-
 def read_substack(path: Path) -> Iterator[ExportedPost | LeftOut]:
     """Yield the posts in a Substack export. Raises MarkdownError."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, restval="")
-            if not {*(rows.fieldnames or ())} >= SUBSTACK_COLUMNS:
+            if not {*(rows.fieldnames or ())} >= {"post_id", "post_date", "is_published", "title"}:
                 raise MarkdownError("not an export from Substack")
             yield from map(partial(_substack_post, path.parent), rows)
     except (csv.Error, UnicodeDecodeError) as error:
