@@ -100,7 +100,7 @@ def test_a_form_on_another_site_changes_nothing(window):
     window.browser.get(f"data:text/html,{form}")
     with window.next_page():
         window.browser.find_element(By.TAG_NAME, "button").click()
-    assert "Another site sent this form. Nothing was changed." in window.text
+    assert "Nothing was changed, because another site sent this form." in window.text
     assert "laptop" not in window.service.blogapi("keys", "list").stdout
     window.open()
     assert "New post" in window.text

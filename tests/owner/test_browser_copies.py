@@ -55,7 +55,7 @@ def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
             window.browser.close()
         else:
             window.click("Back to the post")
-            window.wait(lambda _: "Your newer text" in window.text, 20)
+            window.wait(lambda _: "Unsaved changes" in window.text, 20)
     window.open("/settings/posts")
     window.wait(lambda _: "unsaved changes" in window.text, 60)
     window.open(EDIT)

@@ -99,7 +99,7 @@ def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, fo
     answer = put(two, 1, content="two")
     assert (answer.status_code, answer.json["browser"], answer.json["is_untouched"]) == (409, "Firefox", False)
     assert (contents("open"), contents("aside")) == (["one"], ["two"])
-    assert view(owner, "/settings/posts/1/history").all(".state") == ["not saved", "not saved"]
+    assert view(owner, "/settings/posts/1/history").all(".state") == ["unsaved", "unsaved"]
     assert form(f"{EDIT[0]}?copy={two['copy']}", "Save draft")["content"] == "two"
     assert form(*EDIT)["content"] == "one"
     assert put(two | {"over": answer.json["over"]}, 2, content="two").status_code == 200

@@ -150,7 +150,7 @@ def test_a_webhook_is_pinged_and_its_deliveries_are_shown_and_sent_again(owner, 
     page = view(owner, "/settings/webhooks")
     rows = page.all(".rows li")
     assert [row.split()[:2] for row in rows] == [["pending", "post.created"], ["delivered", "ping"]]
-    assert "2026-11-20 12:00 UTC · 500 · again 2026-11-20 12:00 UTC" in rows[0]
+    assert "2026-11-20 12:00 UTC · 500 · next attempt 2026-11-20 12:00 UTC" in rows[0]
     assert "2026-11-20 12:00 UTC · 204" in rows[1]
     receiver.status = 204
     button = page.soup.select(".rows button")[1]

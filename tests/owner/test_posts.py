@@ -22,7 +22,7 @@ def test_a_date_is_called_a_publication_only_if_it_is_one(owner, client):
     past, to_come = "2020-01-02T03:04:05Z", "2099-01-02T03:04:05Z"
     for status, date, label in (
         ("published", past, "Published"),
-        ("scheduled", to_come, "Will be published"),
+        ("scheduled", to_come, "Scheduled for"),
         ("draft", past, "Date"),
         ("archived", past, "Date"),
     ):

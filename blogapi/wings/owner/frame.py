@@ -61,7 +61,7 @@ def check_session() -> None:
     is_public = is_for_strangers(current_app.view_functions[request.endpoint or ""])
     is_change = request.method not in READ_METHODS
     if is_change and request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
-        raise Forbidden("Another site sent this form. Nothing was changed.")
+        raise Forbidden("Nothing was changed, because another site sent this form.")
     try:
         if not is_public:
             use_session(read_cookie())
@@ -75,7 +75,9 @@ def check_session() -> None:
         if not is_public and request.method != "PUT":  # Browsers do not let other sites send PUT.
             token = g.form.get("preview_token" if own_path() == PREVIEW else "form_token", "")
             if not hmac.compare_digest(token.encode(), form_token(own_path()).encode()):
-                raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
+                raise Forbidden(
+                    "Nothing was changed, because this form belongs to an earlier session. Reload the page, then try again."
+                )
     if request.session:
         due.publish_for_request(request.service)
 

@@ -41,7 +41,7 @@ const next = () => {
 const freeze = () => pressed && !editor.isAdding && (pressed.text ??= typed());
 const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, over: over.value });
 const question = () => ({ copy: copy.value, number: String(had), over: over.value, draft: draft.value });
-const REASONS = { 0: "there is no connection", 403: "the session has ended; open another in a new tab" };
+const REASONS = { 0: "there is no connection", 403: "you are signed out; sign in again in a new tab" };
 
 // Send the typed text, or ask for news; return the status of the response.
 const exchange = async (during = "sending", keepalive = false, text = typed()) => {
