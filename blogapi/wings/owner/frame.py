@@ -75,9 +75,7 @@ def check_session() -> None:
         if not is_public and request.method != "PUT":  # Browsers do not let other sites send PUT.
             token = g.form.get("preview_token" if own_path() == PREVIEW else "form_token", "")
             if not hmac.compare_digest(token.encode(), form_token(own_path()).encode()):
-                raise Forbidden(
-                    "Nothing was changed, because this form belongs to an earlier session. Reload the page, then try again."
-                )
+                raise Forbidden("This form belongs to an earlier session. Reload the page, then try again.")
     if request.session:
         due.publish_for_request(request.service)
 
