@@ -126,10 +126,10 @@ def tag_word(tag: str) -> str:
 def _indexed(text: str) -> str:
     """Return the words of a string, and their first letters, as they are stored in the index."""
     words = [*split(text)[:MAX_INDEXED], BETWEEN]
-    different = dict.fromkeys(words)
+    different = set(words)
     if len(different) > MAX_DIFFERENT:
-        del words[words.index(next(islice(different, MAX_DIFFERENT, None))) :]
-        different = dict.fromkeys(words)
+        del words[words.index(next(islice(dict.fromkeys(words), MAX_DIFFERENT, None))) :]
+        different = set(words)
     # A character that is a word by itself is never the first letter of a longer word.
     letters = UNSPACED_RUN.sub("", "".join({word[0] for word in different} - {BETWEEN}))
     if max(map(len, different)) > MAX_WORD:

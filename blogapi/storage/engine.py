@@ -261,17 +261,18 @@ class Reader:
 class Transaction(Reader, ABC):
     """Runs the queries of operations atomically. An operation must not yield to the event loop.
 
-    A transaction's clock stops when it acquires the lock. If `may_be_slow` is true, the transaction has only one
+    `now` is fixed when the transaction acquires the lock. If `may_be_slow` is true, the transaction has only one
     operation, which may take longer than 100 ms. If `keeps_history` is true, a change to a post keeps the version that
     it replaces. The methods raise Unavailable, or NotUnique if a row violates a unique constraint.
     """
 
+    now = ""
     may_be_slow = False
     keeps_history = True
 
     def __init__(self, engine: Engine, clock: Clock):
-        now = clock()
-        super().__init__(engine, lambda: now)
+        super().__init__(engine, clock)
+        self.now = rfc3339(clock())
         self.active_webhooks: list[tuple] | None = None  # the rows of SELECT_WEBHOOKS, which many operations share
         self._last: dict[tuple[int, ...], tuple[Query, Mapping[str, Any]]] = {}
         self._last_size = self._last_count = 0
