@@ -63,7 +63,7 @@ def list_images(unused: bool, deletes: bool, old: str | None) -> None:
             since = database.now
             if deletes and not images.uses_of(database, image.id):  # A post may have begun to use it in the meantime.
                 with suppress(Rejected):
-                    images.delete_upload(write, write(images.delete, image.id, since))
+                    images.delete_upload(database, write, write(images.delete, image.id, since))
 
 
 def rebase_images(database: Database, old: str) -> int:

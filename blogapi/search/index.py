@@ -8,7 +8,7 @@ from typing import Any
 
 from blogapi import documents
 from blogapi.search import words
-from blogapi.storage.database import Database, let_requests_run
+from blogapi.storage.database import Database
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
@@ -73,7 +73,7 @@ def tidy(database: Database) -> None:
         database.row(MERGE_PENDING)
         return
     while database.write(_merge):
-        let_requests_run()
+        database.engine.loop.pause()
 
 
 def _merge(tx: Transaction) -> bool:
@@ -102,7 +102,7 @@ def rebuild(database: Database) -> Iterator[int]:
         with suppress(Damaged):
             prepare(database, documents.load(document)["content"])
         yield from database.write(_index_some)
-        let_requests_run()
+        database.engine.loop.pause()
 
 
 def _index_some(tx: Transaction) -> list[int]:

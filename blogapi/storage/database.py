@@ -26,7 +26,6 @@ Write = Callable[Concatenate[Transaction, P], T]  # must follow the rules in `Da
 Read = Callable[Concatenate[Reader, P], T]
 
 give_way = partial(time.sleep, BATCH_PAUSE_SECONDS)
-let_requests_run = partial(time.sleep, 0.001)  # gevent does not poll the sockets during sleep(0)
 
 
 class Database(Reader):

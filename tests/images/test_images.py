@@ -261,5 +261,5 @@ def test_too_many_concurrent_uploads_are_503(client):
 def test_the_parts_of_an_image_stay_even_if_its_commit_seemed_to_fail(client, stranger, database):
     image = send(client, LARGE).json
     (upload,) = database.row(images.Image.select(images.Image.upload))
-    images.delete_upload(database.write, upload)
+    images.delete_upload(database, database.write, upload)
     assert len(stranger.get(f"/images/{image['id']}.png").data) == image["bytes"]

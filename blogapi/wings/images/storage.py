@@ -14,7 +14,6 @@ from peewee import Tuple, fn
 from blogapi.clock import earlier
 from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
-from blogapi.storage.database import let_requests_run
 from blogapi.storage.engine import AsBytes, Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, Rejected, Unavailable
 from blogapi.storage.models import DraftCopy, Post, Proposal, Revision, model
@@ -166,12 +165,12 @@ def store(
     try:
         for number, part in enumerate(kept.parts(PART_BYTES)):
             write(add_part, image.upload, number, part)
-            let_requests_run()
+            reader.engine.loop.pause()
         stored = write(add, image, check)
         return stored, stored.upload == image.upload
     finally:
         if stored is None or stored.upload != image.upload:
-            delete_upload(write, image.upload)
+            delete_upload(reader, write, image.upload)
 
 
 def add_part(tx: Transaction, upload: str, number: int, content: bytes) -> None:
@@ -300,11 +299,11 @@ def delete_parts(tx: Transaction, upload: str) -> int:
     return tx.execute(ImagePart.delete().where(ImagePart.upload == upload, ImagePart.number.in_(numbers)))
 
 
-def delete_upload(write: Callable[..., Any], upload: str) -> None:
+def delete_upload(reader: Reader, write: Callable[..., Any], upload: str) -> None:
     """Delete the parts of an upload in batches. If a batch fails, `prune` deletes the rest later."""
     with suppress(Unavailable):
         while write(delete_parts, upload):
-            let_requests_run()
+            reader.engine.loop.pause()
 
 
 def prune(tx: Transaction) -> int:

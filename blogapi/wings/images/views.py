@@ -171,7 +171,7 @@ def delete_unused(request: Request, image_id: str) -> StoredImage:
     image, since = images.get(request.database, image_id), request.database.now
     images.refuse_used(request.database.read_in_thread(request.client, images.uses_of, image_id))
     write = request.database.write_freeing
-    images.delete_upload(write, write(images.delete, image_id, since))
+    images.delete_upload(request.database, write, write(images.delete, image_id, since))
     return image
 
 
