@@ -15,9 +15,9 @@ from blogapi.storage.models import Author
 from blogapi.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# What a change did to a post. "unchanged" means that a PATCH had no effect: it still sends `post.updated`, as
-# docs/webhooks.md promises for every PATCH, whereas a PUT without effect writes nothing. "published" means that the
-# scheduled time came, and "purged" that the post was deleted for good.
+# What a change did to a post. "unchanged" means that it had no effect: a PATCH still sends `post.updated`, as
+# docs/webhooks.md promises for every PATCH, whereas a PUT writes nothing. "published" means that the scheduled time
+# came, and "purged" that the post was deleted for good.
 Outcome = Literal["created", "updated", "unchanged", "published", "deleted", "purged"]
 EVENT_TYPES = {
     "created": "post.created",
@@ -46,7 +46,7 @@ def run(
     author: Author,
     version: int = 0,  # the version of `old`
     *,
-    with_events: bool = True,  # False for an import
+    with_events: bool = True,  # False for an import, and for a PUT without effect
 ) -> None:
     """Run all side effects of a change to a post. Raises NotPermitted before anything is written.
 

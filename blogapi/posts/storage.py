@@ -203,8 +203,8 @@ def put(
     refuse_former_slug(old, ref)
     check(post.document)
     new = publication.as_put(old, fields, tx.now, slugs.was_public(tx, old, fields))
-    effects.check_permitted(author, old, new)  # checked even if nothing changes
     if is_same(old, new):
+        effects.run(tx, "unchanged", post.id, old, new, author, with_events=False)
         return post
     return write_version(tx, post, old, new, author, with_events=with_events)
 
