@@ -18,7 +18,6 @@ from blogapi.config import Config
 from blogapi.markdown.front_matter import shown
 from blogapi.markdown.programs import STYLES
 from blogapi.posts import due, lists
-from blogapi.search import index
 from blogapi.storage.database import Database
 from blogapi.text import counted
 from blogapi.wings.transfer.export import export
@@ -95,7 +94,6 @@ def import_posts(
         sources.unread |= archives.left_out
         fetcher = Fetcher(stored, images, sources.hosts, config.webhook_private) if images and fetch_images else None
         status = report.print_all(import_results(database, sources, stored, fetcher, events), sources)
-        index.tidy(database)
     sys.exit(status)
 
 

@@ -14,6 +14,7 @@ from blogapi.documents import MAX_FORMER_SLUGS
 from blogapi.posts import publication, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostInputSchema
+from blogapi.search import index
 from blogapi.storage.database import Database, write_each
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist, Rejected
@@ -33,7 +34,7 @@ ImportResult = tuple[str, Checked]  # begins with the outcome of `posts.put`, or
 
 
 def store(database: Database, checked_posts: Iterable[Checked], events: bool) -> Iterator[ImportResult]:
-    """Create or update posts, and yield each result once it is on disk. Raises Unavailable."""
+    """Create or update posts, and yield each result once it is on disk. Then tidy the index. Raises Unavailable."""
 
     def put(tx: Transaction, item: Item) -> str:
         slug, fields = item.fields["slug"], item.fields
@@ -41,6 +42,7 @@ def store(database: Database, checked_posts: Iterable[Checked], events: bool) ->
 
     for batch in batches(checked_posts):
         yield from write_each(database, partial(_result, put), batch)
+    index.tidy(database)
 
 
 def predict(database: Database, checked_posts: Iterable[Checked]) -> Iterator[ImportResult]:
