@@ -33,8 +33,7 @@ class OutOfBounds(ValueError):
 def check_json(data: bytes, max_values: int, max_depth: int) -> None:
     """Check that JSON is small enough. Commas and opening brackets count as values. Raises OutOfBounds."""
     openings = data.count(b"[") + data.count(b"{")
-    has_room = len(data) <= max_values  # because every value takes at least one byte
-    if openings > max_depth or (not has_room and openings + data.count(b",") > max_values):
+    if openings > max_depth or (len(data) > max_values and openings + data.count(b",") > max_values):
         # Count again without strings.
         structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
         _check(structure.count(b'"') // 4, max_values)  # A name and its value have at most four quotes.

@@ -96,7 +96,6 @@ def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Reques
 
 
 def why_refused(authorization: str) -> str:
-    """Return why an Authorization header is refused."""
     scheme, _, key = authorization.partition(" ")
     if not scheme:
         return "missing; must be 'Bearer' and an API key"

@@ -72,7 +72,6 @@ class Request(flask.Request):
 
     @property
     def database(self) -> Database:
-        """The database of the service."""
         return self.service.database
 
     def with_prefix(self, path: str) -> str:

@@ -86,7 +86,6 @@ def document_response(request: Request, document: bytes, **options: Any) -> Resp
 
 
 def created_response(request: Request, post_id: int, document: bytes) -> Response:
-    """Return a 201 with a new post."""
     location = ("Location", request.with_prefix(f"{POSTS_PATH}{post_id}"))
     return document_response(request, document, status=201, headers=[location])
 

@@ -88,17 +88,17 @@ def check_free(reader: Reader, slug: str, post_id: int = 0, field: str = "slug")
         raise SlugTaken(slug, *post, field)
 
 
-class Holder(NamedTuple):
+class SlugHolder(NamedTuple):
     """A post that has or had a slug."""
 
     id: int
     slug: str  # the current one
 
 
-def find_holder(reader: Reader, slug: str, post_id: int = 0) -> Holder | None:
+def find_holder(reader: Reader, slug: str, post_id: int = 0) -> SlugHolder | None:
     """Return the other post that has or had this slug, if any."""
     row = reader.row(SELECT_HOLDER, slug=slug)
-    return Holder._make(row) if row and row[0] != post_id else None
+    return SlugHolder._make(row) if row and row[0] != post_id else None
 
 
 def has_slug(slug: Placeholder) -> Node:

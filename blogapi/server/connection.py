@@ -59,8 +59,7 @@ class ClientConnection:
     def expect_request(self, started: bool) -> None:
         """Start a deadline for the header of the next request. `started` is whether its first byte has arrived."""
         self.started, self.is_idle, self.is_accepted = started, self.is_used and not started, False
-        seconds = IDLE_SECONDS if self.is_idle else self.shared.header_seconds
-        self._allow(seconds, HEADER_BYTES)
+        self._allow(IDLE_SECONDS if self.is_idle else self.shared.header_seconds, HEADER_BYTES)
         self._extension = 0.0
 
     def expect_body(self, max_bytes: int) -> None:
@@ -144,8 +143,7 @@ class ClientConnection:
 
     def hold(self, size: int) -> bool:
         """Reserve bytes for the request in the budgets. Return False if too few are left."""
-        budget = self.tier.small if size <= KEPT_BYTES else self.tier.bodies
-        return budget.reserve(self, size)
+        return (self.tier.small if size <= KEPT_BYTES else self.tier.bodies).reserve(self, size)
 
     def release(self) -> None:
         """Return the bytes reserved for the request to the budgets."""

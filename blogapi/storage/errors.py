@@ -73,8 +73,6 @@ class Busy(Unavailable):
 
 
 class DiskFull(Unavailable):
-    """The disk is full."""
-
     reason = "the disk is full"
 
     def __init__(self, cause: object = reason):

@@ -335,7 +335,7 @@ def restore_post(post_id: int) -> Response:
 
 
 @views.post(f"{TRASHED}/delete")
-def forget_post(post_id: int) -> Response:
+def purge_post(post_id: int) -> Response:
     """Delete a post in the trash for good."""
     title = title_by(revisions.get_in_trash, post_id)
     request.database.write_freeing(revisions.purge, post_id)

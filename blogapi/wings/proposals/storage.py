@@ -87,7 +87,6 @@ def page(
 
 
 def posts_with_proposals(reader: Reader) -> set[int]:
-    """Return the ids of posts that have proposals."""
     return {post_id for (post_id,) in reader.rows(Proposal.select(Proposal.post_id).where(_is_pending).distinct())}
 
 
@@ -139,7 +138,7 @@ def add(tx: Transaction, ref: PostRef, fields: Fields, author: Author, check: Ch
         texts = {"base": documents.dump(new.base), "tags": tags, "document": document.decode()}
         tx.execute(Proposal.update(texts).where(Proposal.id == new.id))
     if new.is_new:
-        webhooks.record(tx, {"post": old, "proposal": shown | {"fields": [*changes]}}, "post.proposed")
+        webhooks.record(tx, {"post": old, "proposal": shown | {"fields": [*changes]}}, webhooks.PROPOSED)
     return new
 
 
@@ -156,7 +155,6 @@ def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> 
 
 
 def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> StoredProposal | None:
-    """Return the proposal with the same changes by the same author, if any."""
     is_similar = (Proposal.post_id == post_id) & (Proposal.author == author) & (Proposal.bytes == len(changes))
     for row in list(tx.rows(Proposal.select(*_columns).where(is_similar, _is_pending))):
         if (row[-1] or b"").endswith(b'"changes":%b}' % changes):

@@ -127,5 +127,4 @@ def changed_since(error: proposals.ChangedSince) -> Response:
 
 
 def page_response(request: Request, post: posts.PostRef | None = None) -> Response:
-    """Return a page of the proposals for one post or all posts."""
     return list_response(request, proposals.page(request.database, post, **request.query))

@@ -131,8 +131,7 @@ def read_webp(reader: FileReader) -> Size:
     canvas = dict(chunks).get(b"VP8X", (pictures + frames)[0])
     if len(pictures) > 1 or (pictures and not frames and pictures[0] != canvas):
         raise InvalidImage("it contains several images, or one of another size")
-    length = 4 + sum(map(len, reader.pieces))
-    reader.pieces[0] = b"RIFF" + pack("<I", length) + b"WEBP"
+    reader.pieces[0] = b"RIFF" + pack("<I", 4 + sum(map(len, reader.pieces))) + b"WEBP"
     return canvas
 
 
