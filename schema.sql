@@ -45,7 +45,7 @@ CREATE TABLE draft_copy (
     etag TEXT NOT NULL,  -- the ETag of the version being edited or, if the state is saved, of the version it created
     saved_at TEXT NOT NULL,
     browser TEXT NOT NULL,  -- such as "Firefox on Android"
-    title TEXT NOT NULL,  -- as typed, or "(No title)" and the first words of the content
+    title TEXT NOT NULL,  -- as typed, or a line break and the beginning of the content
     bytes INTEGER NOT NULL,  -- size of the fields; 0 if the state is saved or nothing is typed
     fields TEXT NOT NULL  -- a JSON object of strings, as typed
 ) STRICT;

@@ -14,7 +14,8 @@ FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in me
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # Unicode's White_Space. Without this argument, str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
-PASSAGE, CHUNK = 200, 50  # `lacks_passage` looks for a passage of this many characters, and compares chunks
+# A passage has PASSAGE characters or, in a short text, half of the text, but at least SHORT_PASSAGE characters.
+PASSAGE, SHORT_PASSAGE, CHUNK = 200, 20, 50
 MAX_FOLDED = 600  # maximum number of characters used to compare names; even decomposed tags are shorter
 
 
@@ -29,11 +30,13 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def lacks_passage(new: str, old: str) -> bool:
-    """Return whether PASSAGE characters of an older text are missing, apart from its shared beginning and end."""
-    shared, chunks = 0, range(0, len(old), CHUNK)
+    """Return whether a passage of an older text is missing, apart from its shared beginning and end."""
+    shared, size = 0, min(CHUNK, 1 + len(old) // 1000)  # Large chunks save time; small ones find a short passage.
     for one, other in ((old, new), (old[::-1], new[::-1])):
-        shared += next((at for at in chunks if not other.startswith(one[at : at + CHUNK], at)), len(old))
-    return len(old) - shared >= PASSAGE
+        shared += next(
+            (at for at in range(0, len(old), size) if not other.startswith(one[at : at + size], at)), len(old)
+        )
+    return len(old) - shared >= min(PASSAGE, max(SHORT_PASSAGE, len(old) // 2))
 
 
 def fold(name: str) -> str:

@@ -1,5 +1,6 @@
 """Fixtures for the tests of the owner's page."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pytest
 from blogapi.api.service import EXTENSION, Service
 from blogapi.server.threads import SharedDatabase
 from blogapi.storage.engine import Loop
+from blogapi.storage.models import DraftCopy
 from tests.outside.tools import install, installing, require_node
 from tests.owner.browser import Window
-from tests.owner.pages import enter
+from tests.owner.pages import enter, put_copy, view
 from tests.service import CHECKOUT
 
 
@@ -18,6 +20,29 @@ from tests.service import CHECKOUT
 def owner(app):
     """A client with a session."""
     return enter(app)
+
+
+@pytest.fixture
+def put(owner):
+    """Send the copy of a form, under a number."""
+    return lambda fields, number, **typed: put_copy(owner, fields | {"number": str(number)} | typed)
+
+
+@pytest.fixture
+def form(owner):
+    """The fields of a form."""
+    return lambda path="/settings/posts/new", label="Save draft": view(owner, path).form(label)[1]
+
+
+@pytest.fixture
+def contents(database):
+    """The contents of the copies in this state."""
+
+    def read(*states):
+        rows = database.rows(DraftCopy.select(DraftCopy.fields).where(DraftCopy.state.in_(states or ["open"])))
+        return sorted(json.loads(fields)["content"] for (fields,) in rows)
+
+    return read
 
 
 @pytest.fixture

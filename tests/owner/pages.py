@@ -120,5 +120,5 @@ def enter(app, days=0, browser="Firefox"):
 def shown(page, label="Save draft"):
     """The visible fields of the form."""
     hidden = ["to", "form_token", "preview_token", "file", "etag", "base"]
-    hidden += ["copy", "number", "over", "suggested", "draft", "caret"]
+    hidden += ["copy", "number", "previous", "suggested", "draft", "caret"]
     return {name: value for name, value in page.form(label)[1].items() if name not in hidden}

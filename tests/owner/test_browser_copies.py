@@ -6,6 +6,7 @@ import tempfile
 
 import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from tests.owner.browser import EDIT, IN_BOTH_BROWSERS, NEW, SCRIPTS, SLOW, Window
 from tests.service import eventually
@@ -255,6 +256,8 @@ def test_a_form_in_which_nothing_was_typed_since_takes_the_text_that_was_used_in
     window.send()
     with window.next_page():
         window.browser.find_element(By.LINK_TEXT, "Show the replaced text").click()
+    assert window.run("changedLines") == ["One. Laptop. Phone.", "One. Phone."]
+    window.click("Restore this text")
     assert window.value("content") == "One. Phone."
     window.fill(content=" Chosen.")
     window.update()
@@ -282,10 +285,26 @@ def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
     window.come_back()
     window.said("The other text has changed again")
     window.browser.switch_to.window(comparison)
-    window.click("Use your text here")
-    assert "Nothing is chosen yet: the other text has changed again." in window.text
-    assert window.run("changedLines") == ["One. Laptop. Again.", "One. Phone. More."]
     window.click("Use the other text")
     assert window.value("content") == "One. Laptop. Again."
     window.browser.switch_to.window(phone)
     window.has("One. Laptop. Again.")
+
+
+@IN_BOTH_BROWSERS
+def test_a_passage_that_was_typed_over_is_two_clicks_away(window, axe):
+    words = " ".join(f"word{number}" for number in range(60))
+    window.open(EDIT)
+    window.fill(content=f" {words}")
+    window.send()
+    window.fill(content=(Keys.CONTROL, "a"))
+    window.press("x")
+    window.send("Earlier text")
+    with window.next_page():
+        window.browser.find_element(By.LINK_TEXT, "Earlier text").click()
+    assert window.browser.find_element(By.CSS_SELECTOR, ".text").text == f"One. {words}"
+    assert "green lines only in this text" in window.text
+    if window.browser.name == "chrome":
+        window.check(axe)
+    window.click("Restore this text")
+    assert window.value("content") == f"One. {words}"

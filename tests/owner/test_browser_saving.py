@@ -1,6 +1,4 @@
-"""The form of a post in a real browser: it saves once, when the writer wants it. Also the panels beside the text."""
-
-import re
+"""The form of a post in a real browser: it saves once, when the writer wants it."""
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -80,49 +78,21 @@ def test_a_double_click_or_a_key_during_the_request_saves_a_post_only_once(windo
     assert window.service.request("GET", "/v1/posts/2/revisions")[2] == []
 
 
-def press_while_saving(window, label):
-    """Save, and press another button before the server has responded."""
-    window.run("holdSaves")
-    window.fill(content=(Keys.CONTROL, "s"))
-    eventually(lambda: window.browser.execute_script("return window.isHeld"))
-    window.fill(content=" Three.")
-    if label == "Publish now":
-        window.click("Publish…")
-    window.browser.find_element(By.XPATH, f"//button[.='{label}']").click()
-    window.browser.execute_script("release()")
-
-
 @IN_BOTH_BROWSERS
-def test_a_save_pressed_while_another_goes_on_saves_what_was_typed_since(window):
+def test_each_press_saves_the_text_as_it_was_then_and_what_is_typed_later_stays_unsaved(window):
     window.open(EDIT)
-    window.fill(content=" Two.")
-    press_while_saving(window, "Update")
-    eventually(lambda: window.stored() == "One. Two. Three.", 20)
-    window.said("Updated for readers")
-    assert len(window.service.request("GET", "/v1/posts/1/revisions")[2]) == 2
-
-
-@IN_BOTH_BROWSERS
-def test_update_saves_the_text_as_it_was_when_pressed_and_keeps_what_is_typed_before_the_server_answers(window):
-    window.open(EDIT)
-    window.fill(content=" Two.")
     window.run("holdAll")
-    window.browser.find_element(By.ID, "save").click()
+    save = window.browser.find_element(By.ID, "save")
+    for text in (" Two.", " Three."):
+        window.fill(content=text)
+        save.click()
     window.fill(content=" Not yet.", title="!")
     window.browser.execute_script("release()")
     window.said("Kept")
-    assert (window.stored(), window.titles) == ("One. Two.", ["Evening"])
+    assert (window.stored(), window.titles) == ("One. Two. Three.", ["Evening"])
+    assert len(window.service.request("GET", "/v1/posts/1/revisions")[2]) == 2
     window.open(EDIT)
-    assert (window.value("content"), window.value("title")) == ("One. Two. Not yet.", "Evening!")
-
-
-def test_publish_pressed_while_the_post_is_being_saved_publishes_what_was_typed_since(window):
-    window.open(NEW)
-    window.fill(title="Bread", content="Two.")
-    with window.next_page():
-        press_while_saving(window, "Publish now")
-    post = window.service.request("GET", "/v1/posts/2")[2]
-    assert (post["status"], post["content"]) == ("published", "Two. Three.")
+    assert (window.value("content"), window.value("title")) == ("One. Two. Three. Not yet.", "Evening!")
 
 
 def test_save_keeps_the_caret_the_undo_and_the_address(window):
@@ -193,24 +163,13 @@ def test_a_refused_save_marks_its_field_and_the_form_stays(window):
     assert (window.stored(), "Must be lower-case" in window.text) == ("One. Two.", False)
 
 
-def test_save_waits_for_what_is_being_pasted_and_what_is_typed_meanwhile_stays_behind_it(window):
-    window.open(EDIT)
-    window.fill(content=" ")
-    window.run("holdMarkdown")
-    window.run("paste", "Some bold words", "<p>Some <b>bold</b> words</p>")
-    window.fill(content=" and more.")
-    assert window.value("content") == "One.  and more."
-    window.click("Update")
-    window.browser.execute_script("release()")
-    window.said("Updated for readers")
-    assert window.stored() == "One. Some **bold** words and more."
-
-
 def test_publishing_closes_its_dialog_so_that_what_the_bar_says_is_seen(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises. ")
     window.run("holdMarkdown")
     window.run("paste", "bold", "<b>bold</b>")
+    window.fill(content=" And more.")
+    assert window.value("content") == "Rises.  And more."
     window.click("Publish…")
     publish = window.browser.find_element(By.XPATH, "//button[.='Publish now']")
     publish.click()
@@ -220,7 +179,7 @@ def test_publishing_closes_its_dialog_so_that_what_the_bar_says_is_seen(window):
         window.browser.execute_script("release()")
     assert window.notice.startswith("“Bread” is published now.")
     post = window.service.request("GET", "/v1/posts/2")[2]
-    assert (post["status"], post["content"]) == ("published", "Rises. **bold**")
+    assert (post["status"], post["content"]) == ("published", "Rises. **bold** And more.")
 
 
 @IN_BOTH_BROWSERS
@@ -235,180 +194,3 @@ def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
     window.said("Updated for readers")
     assert window.browser.execute_script("return scrollY + content.scrollTop") > 1000  # The caret is in view.
     assert window.stored() == "One." + "\n\n".join(f"**{number}** is a line" for number in range(4000))
-
-
-LONG = "\n\n".join(f"Paragraph {number} of a long day." for number in range(200))
-FOCUSED = "return document.activeElement.textContent"
-
-
-def write_long(window):
-    window.service.request("PATCH", "/v1/posts/1", {"content": LONG})
-    window.open(EDIT)
-    window.run("putCaretBefore", "Paragraph 150 ")
-
-
-@IN_BOTH_BROWSERS
-def test_on_a_phone_the_preview_takes_the_place_of_the_text_and_goes_back_to_the_caret(window):
-    window.browser.resize(390, 800)
-    write_long(window)
-    caret = window.browser.execute_script("return document.querySelector('#content').selectionStart")
-    window.click("Preview")
-    eventually(lambda: window.run("isInPreview", "Paragraph 150 "))
-    assert not window.browser.find_element(By.ID, "content").is_displayed()
-    window.click("Preview")
-    focused = "return [document.activeElement.id, document.activeElement.selectionStart]"
-    assert window.browser.execute_script(focused) == ["content", caret]
-    window.click("Settings")
-    assert window.browser.find_element(By.ID, "tags").is_displayed()
-    assert not window.browser.find_element(By.ID, "content").is_displayed()
-
-
-@IN_BOTH_BROWSERS
-def test_a_window_that_becomes_narrow_keeps_the_text_and_the_caret(window):
-    write_long(window)
-    window.press("x")
-    for width in (700, 1280, 390):
-        window.browser.resize(width, 800)
-        eventually(lambda width=width: window.browser.find_element(By.ID, "tags").is_displayed() == (width == 1280))
-        window.press("x")
-    assert "xxxxParagraph 150 " in window.value("content")
-    assert window.run("selected")[1]
-
-
-@IN_BOTH_BROWSERS
-def test_publishing_asks_in_a_dialog_that_takes_the_focus_and_returns_it(window):
-    window.open(NEW)
-    window.fill(title="Bread", content="Rises.")
-    window.click("Publish…")
-    dialog = window.browser.find_element(By.ID, "publishing")
-    assert (dialog.aria_role, dialog.accessible_name) == ("dialog", "Publish")
-    assert "Readers will see the text on this page." in dialog.text
-    eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish now")
-    for leave in (lambda: window.press(Keys.ESCAPE), lambda: window.click("Close")):
-        leave()
-        eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish…")
-        window.click("Publish…")
-
-
-@IN_BOTH_BROWSERS
-def test_the_preview_beside_the_text_follows_the_caret_and_covers_nothing(window):
-    write_long(window)
-    window.click("Preview")
-    eventually(lambda: window.run("isInPreview", "Paragraph 150 "))
-    window.run("putCaretBefore", "Paragraph 20 ")
-    eventually(lambda: window.run("isInPreview", "Paragraph 20 "))
-    code = "\n".join(f"let x{number}" for number in range(90))
-    for number, text, words in ((10, f"```\n{code}\n```", "let x70"), (100, "![Loaf](http://a.example/b.png)", "Loaf")):
-        window.run("putCaretBefore", f"Paragraph {number} ")
-        window.browser.execute_script("document.execCommand('insertText', false, arguments[0])", f"{text}\n\n")
-        window.run("putCaretBefore", words)
-        eventually(lambda words=words: window.run("isInPreview", words))
-
-
-@IN_BOTH_BROWSERS
-def test_a_post_opens_at_its_top_and_then_where_the_writer_left_it(window):
-    write_long(window)
-    window.open(EDIT)
-    assert window.browser.execute_script("return [content.selectionEnd, scrollY]") == [0, 0]
-    window.run("putCaretBefore", "Paragraph 150 ")
-    window.press("x", Keys.PAGE_UP)
-    window.send()
-    window.open(EDIT)
-    window.said("Unsaved changes from")
-    window.press("y")
-    assert "xyParagraph 150 " in window.value("content")
-    assert window.run("selected")[1]
-    window.click("Discard")
-    assert window.browser.execute_script("return scrollY") == 0  # The notice with Undo is in view.
-    window.open(NEW)
-    window.press("Bread", Keys.ENTER, "Rises")
-    window.browser.refresh()
-    window.has("Rises")
-    window.press(".")
-    assert (window.value("title"), window.value("content")) == ("Bread", "Rises.")
-
-
-def test_a_published_post_can_be_scheduled_in_its_form(window):
-    window.open(EDIT)
-    window.click("Date")
-    assert "Readers will see the text on this page." in window.text
-    date = window.browser.find_element(By.ID, "published_at")
-    before = date.get_property("value")
-    window.browser.execute_script("arguments[0].value = ''; arguments[0].dispatchEvent(new Event('input'))", date)
-    window.update()
-    assert date.get_property("value") == before
-    window.click("Tomorrow 8:00")
-    for effect in window.browser.find_elements(By.CSS_SELECTOR, ".effect"):
-        assert re.fullmatch(r"Readers will not see it until \w+ \d+,( \d+,)? 8:00\sAM\.", effect.text)
-    assert "Readers will see the text" not in window.text
-    window.fill(content=(Keys.CONTROL, "s"))
-    eventually(lambda: "This date is in the future: press Schedule" in window.text)
-    window.browser.execute_script("arguments[0].dispatchEvent(new Event('input', { bubbles: true }))", date)
-    assert "This date is in the future" not in window.text
-    assert not window.run("withText", "Update")
-    window.browser.find_element(By.CSS_SELECTOR, ".bar [name=to]").click()
-    eventually(lambda: window.service.request("GET", "/v1/posts/1")[2]["status"] == "scheduled")
-
-
-@pytest.mark.parametrize(
-    ("html", "text", "markdown"),
-    [
-        (
-            "<p style='mso-list:l0 level1 lfo1'><span style='mso-list:Ignore'>·</span>First <b>item</b></p>"
-            "<p style='mso-list:l0 level1 lfo1'><span style='mso-list:Ignore'>·</span>Second item</p>",
-            "First item",
-            "- First **item**\n- Second item",
-        ),
-        (
-            "<p style='mso-list:l0 level1 lfo1'><![if !supportLists]>"
-            "<span style='mso-list:Ignore'>1.</span><![endif]>A</p>"
-            "<p style='mso-list:l0 level2 lfo1'><span style='mso-list:Ignore'>o</span>B</p>"
-            "<p style='mso-list:l0 level3 lfo1'><span style='mso-list:Ignore'>·</span>C</p>"
-            "<p style='mso-list:l0 level2 lfo1'><span style='mso-list:Ignore'>o</span>D</p>"
-            "<p style='mso-list:l0 level1 lfo1'><span style='mso-list:Ignore'>2.</span>E</p>"
-            "<p style='mso-list:none'>F</p>",
-            "A",
-            "1. A\n   - B\n     - C\n   - D\n2. E\n\nF",
-        ),
-        (
-            "<html><body>\n<!--StartFragment--><p><b style='mso-bidi-font-weight:normal'>bold</b> and "
-            "<span style='mso-bidi-font-weight:bold;mso-bidi-font-style:italic'>plain</span> "
-            "<i style='font-weight:400'>slanted</i></p><!--EndFragment-->\n</body></html>",
-            "bold and plain slanted",
-            "**bold** and plain *slanted*",
-        ),
-        (
-            "<p>May<a style='mso-footnote-id:ftn1' href='#_ftn1' name='_ftnref1' title=''><![if !supportFootnotes]>"
-            "<span><span style='font-size:11.0pt'>[1]</span><![endif]></span></a> is cold.</p>"
-            "<div style='mso-element:footnote-list'><![if !supportFootnotes]><br clear=all><hr size=1 width='33%'>"
-            "<![endif]><div style='mso-element:footnote' id=ftn1><p><a style='mso-footnote-id:ftn1'"
-            " href='#_ftnref1' name='_ftn1' title=''><span>[1]</span></a> In the <i>hills</i>.</p></div></div>",
-            "May[1] is cold.",
-            "May[^1] is cold.\n\n[^1]: In the *hills*.",
-        ),
-        ("<p class=MsoQuote><b>A</b></p><p>C</p>", "A", "> **A**\n\nC"),
-        ('<p><b>A</b><sup><a href="#ftnt1">[1]</a></sup>&nbsp;</p><blockquote>&nbsp;</blockquote>', "A", "**A**"),
-        ("<ul><li>&nbsp;</li><li>10&nbsp;km</li></ul>", "10 km", "- 10\u00a0km"),
-        ('<pre><code class="language-python">print(1)</code></pre>', "print(1)", "```python\nprint(1)\n```"),
-        ('<div class="highlight-source-js"><pre>a</pre></div>', "a", "```js\na\n```"),
-        ('<pre class="sh">ls</pre>', "ls", "```sh\nls\n```"),
-    ],
-    ids=[
-        "Word",
-        "Word's levels",
-        "Word's styles",
-        "Word's footnotes",
-        "Word's quotes",
-        "marks without a note",
-        "blank items",
-        "code",
-        "code at GitHub",
-        "code of a single word",
-    ],
-)
-def test_pasted_html_becomes_markdown(window, html, text, markdown):
-    window.open(NEW)
-    window.run("paste", text, html)
-    window.has(markdown)
-    window.undo()
-    assert window.value("content") == ""

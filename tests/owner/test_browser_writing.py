@@ -221,3 +221,48 @@ def test_dates_are_in_the_time_zone_of_the_browser(window):
     window.click("Date")
     window.click("Tomorrow 8:00")
     assert window.value("published_at").endswith("T08:00")
+
+
+@cases(
+    ("html", "markdown"),
+    (
+        "<p style='mso-list:l0 level1 lfo1'><span style='mso-list:Ignore'>·</span>First <b>item</b></p>"
+        "<p style='mso-list:l0 level1 lfo1'><span style='mso-list:Ignore'>·</span>Second item</p>",
+        "- First **item**\n- Second item",
+    ),
+    (
+        "<p style='mso-list:l0 level1 lfo1'><![if !supportLists]>"
+        "<span style='mso-list:Ignore'>1.</span><![endif]>A</p>"
+        "<p style='mso-list:l0 level2 lfo1'><span style='mso-list:Ignore'>o</span>B</p>"
+        "<p style='mso-list:l0 level3 lfo1'><span style='mso-list:Ignore'>·</span>C</p>"
+        "<p style='mso-list:l0 level2 lfo1'><span style='mso-list:Ignore'>o</span>D</p>"
+        "<p style='mso-list:l0 level1 lfo1'><span style='mso-list:Ignore'>2.</span>E</p>"
+        "<p style='mso-list:none'>F</p>",
+        "1. A\n   - B\n     - C\n   - D\n2. E\n\nF",
+    ),
+    (
+        "<html><body>\n<!--StartFragment--><p><b style='mso-bidi-font-weight:normal'>bold</b> and "
+        "<span style='mso-bidi-font-weight:bold;mso-bidi-font-style:italic'>plain</span> "
+        "<i style='font-weight:400'>slanted</i></p><!--EndFragment-->\n</body></html>",
+        "**bold** and plain *slanted*",
+    ),
+    (
+        "<p>May<a style='mso-footnote-id:ftn1' href='#_ftn1' name='_ftnref1' title=''><![if !supportFootnotes]>"
+        "<span><span style='font-size:11.0pt'>[1]</span><![endif]></span></a> is cold.</p>"
+        "<div style='mso-element:footnote-list'><![if !supportFootnotes]><br clear=all><hr size=1 width='33%'>"
+        "<![endif]><div style='mso-element:footnote' id=ftn1><p><a style='mso-footnote-id:ftn1'"
+        " href='#_ftnref1' name='_ftn1' title=''><span>[1]</span></a> In the <i>hills</i>.</p></div></div>",
+        "May[^1] is cold.\n\n[^1]: In the *hills*.",
+    ),
+    ("<p class=MsoQuote><b>A</b></p><p>C</p>", "> **A**\n\nC"),
+    ('<p><b>A</b><sup><a href="#ftnt1">[1]</a></sup>&nbsp;</p><blockquote>&nbsp;</blockquote>', "**A**"),
+    ("<ul><li>&nbsp;</li><li>10&nbsp;km</li></ul>", "- 10\u00a0km"),
+    ('<pre><code class="language-python">print(1)</code></pre>', "```python\nprint(1)\n```"),
+    ('<div class="highlight-source-js"><pre>a</pre></div>', "```js\na\n```"),
+    ('<pre class="sh">ls</pre>', "```sh\nls\n```"),
+)
+def test_pasted_html_becomes_markdown(window, html, markdown):
+    window.run("paste", "text", html)
+    window.has(markdown)
+    window.undo()
+    assert window.value("content") == ""

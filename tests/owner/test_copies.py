@@ -1,10 +1,8 @@
-"""Unsaved text: copies of the text typed into forms, and forms that are shown again after an error."""
-
-import json
+"""Unsaved text: the copy of the text typed into a form, and forms that are shown again after an error."""
 
 import pytest
 
-from blogapi.storage.models import DraftCopy, Post, Revision
+from blogapi.storage.models import DraftCopy, Post
 from blogapi.webhooks.storage import Event
 from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.copies import Copy, Sent
@@ -14,29 +12,6 @@ from tests.owner.pages import FULL, Page, follow, put_copy, send, shown, view
 
 NEW, EDIT = ("/settings/posts/new", "Save draft"), ("/settings/posts/1/edit", "Save draft")
 DAY = 24 * 3600
-
-
-@pytest.fixture
-def put(owner):
-    """Send the copy of a form, under a number."""
-    return lambda fields, number, **typed: put_copy(owner, fields | {"number": str(number)} | typed)
-
-
-@pytest.fixture
-def form(owner):
-    """The fields of a form."""
-    return lambda path="/settings/posts/new", label="Save draft": view(owner, path).form(label)[1]
-
-
-@pytest.fixture
-def contents(database):
-    """The contents of the copies in this state."""
-
-    def read(*states):
-        rows = database.rows(DraftCopy.select(DraftCopy.fields).where(DraftCopy.state.in_(states or ["open"])))
-        return sorted(json.loads(fields)["content"] for (fields,) in rows)
-
-    return read
 
 
 @pytest.mark.both_engines
@@ -63,8 +38,8 @@ def test_an_older_number_or_more_than_four_mebibytes_change_nothing(put, form, c
 
 def test_others_are_served_while_a_large_copy_is_written(put, form, contents, meanwhile):
     assert put(form(), 1, content="x" * 300_000).status_code == 200
-    # The form has read the tags that it suggests in a thread, too.
-    assert (meanwhile, contents()) == ([200] * 2, ["x" * 300_000])
+    # The form has read the tags that it suggests, and earlier texts, in a thread, too.
+    assert (meanwhile, contents()) == ([200] * 3, ["x" * 300_000])
 
 
 def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, owner, client, post, contents):
@@ -87,110 +62,12 @@ def test_the_history_says_what_each_copy_would_change_in_the_post_as_it_is(put, 
     put(two, 1)
     client.patch("/v1/posts/1", json={"title": "Loaf", "slug": "loaf"})
     titles = sorted(view(owner, "/settings/posts/1/history").titles)
-    assert titles == ["Content (2 words added), tags, date", "No changes", "The earliest version", "Title, slug"]
-
-
-@pytest.mark.both_engines
-def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, form, owner, post, contents):
-    post()
-    put(form(*EDIT), 1, content="both")
-    one, two = form(*EDIT), form(*EDIT)
-    assert [put(one, 0).status_code, put(one, 1, content="one").status_code] == [200, 200]
-    answer = put(two, 1, content="two")
-    assert (answer.status_code, answer.json["browser"], answer.json["is_untouched"]) == (409, "Firefox", False)
-    assert (contents("open"), contents("aside")) == (["one"], ["two"])
-    assert view(owner, "/settings/posts/1/history").all(".state") == ["unsaved", "unsaved"]
-    assert form(f"{EDIT[0]}?copy={two['copy']}", "Save draft")["content"] == "two"
-    assert form(*EDIT)["content"] == "one"
-    assert put(two | {"over": answer.json["over"]}, 2, content="two").status_code == 200
-    assert (contents("open"), contents("aside")) == (["two"], ["one"])  # Neither is lost.
-    assert put(one, 2, content="one more").status_code == 409
-    assert (contents("open"), contents("aside")) == (["two"], ["one more"])
-    send(owner, EDIT[0], two | {"number": "2", "content": "two", "over": answer.json["over"]})
-    assert (contents("open"), contents("aside")) == ([], ["one more"])
-
-
-def test_the_text_that_a_form_replaces_by_choice_is_kept_even_if_it_has_sent_nothing_yet(put, form, post, contents):
-    post()
-    one, two = form(*EDIT), form(*EDIT)
-    put(two, 1, content="two")
-    answer = put({name: value for name, value in one.items() if name != "content"}, 0)
-    assert (answer.status_code, answer.json["is_untouched"]) == (409, True)
-    assert put(one | {"over": answer.json["over"]}, 1, content="one").status_code == 200
-    assert (contents("open"), contents("aside")) == (["one"], ["two"])
-    assert put(two, 1).json["is_untouched"]  # Its writer has chosen, so it takes the other text.
-    assert put(two, 2, content="two!").status_code == 409
-    assert (contents("open"), contents("aside")) == (["one"], ["two!"])
-
-
-def test_either_text_can_be_used_on_the_page_that_compares_them(put, form, owner, post, contents):
-    post()
-    one, two = form(*EDIT), form(*EDIT)
-    put(one, 1, content="one")
-    other = put(two, 1, content="two").json["over"].split()[0]
-    compare = f"/settings/copies/{two['copy']}/compare?with={other}"
-    view(owner, compare).press("Use the other text")
-    assert (contents("open"), contents("aside")) == (["one"], ["two"])
-    assert put(two, 1).json["is_untouched"]
-    view(owner, compare).press("Use your text here")
-    assert (contents("open"), contents("aside")) == (["two"], ["one"])
-    assert (put(two, 2, content="two!").status_code, put(one, 1).json["is_untouched"]) == (200, True)
-    assert (contents("open"), contents("aside")) == (["two!"], ["one"])
-    comparison = view(owner, f"/settings/copies/{one['copy']}/compare?with={two['copy']}")
-    put(form(*EDIT), 1, content="two, continued on a page that was loaded again")
-    assert comparison.press("Use your text here").all(".problem")[0].startswith("Nothing is chosen yet: the other text")
-    assert contents("open") == ["two, continued on a page that was loaded again"]
-
-
-def test_a_save_that_arrives_twice_makes_one_post_and_one_revision(put, form, owner, client, contents, count):
-    fields = form() | {"title": "A", "content": "A"}
-    put(fields, 1)
-    saved = fields | {"number": "1"}
-    assert [send(owner, NEW[0], saved).headers["Location"] for _ in range(2)] == ["/settings/posts/1"] * 2
-    assert put(fields, 1).status_code == 200  # It arrived late.
-    assert (count(Post), count(Revision), contents()) == (1, 0, [])
-    assert send(owner, NEW[0], saved | {"content": "B"}).status_code == 303
-    change = form(*EDIT) | {"content": "C"}
-    client.patch("/v1/posts/1", json={"excerpt": "Short."})
-    assert [send(owner, EDIT[0], change).status_code for _ in range(2)] == [303, 303]
-    assert (count(Revision), client.get("/v1/posts/1").json["excerpt"]) == (3, "Short.")
-    assert send(owner, EDIT[0], change | {"content": "D"}).status_code == 303  # no conflict with itself
-    client.patch("/v1/posts/1", json={"content": "From the phone."})
-    assert send(owner, EDIT[0], change | {"content": "E"}).status_code == 412
-
-
-def test_text_typed_after_a_save_with_a_lost_answer_belongs_to_the_saved_post(put, form, owner, count, contents):
-    fields = form() | {"title": "A", "content": "A"}
-    send(owner, NEW[0], fields | {"number": "1"})
-    answer = put(fields, 2, content="B")
-    assert answer.json["form"] == "/settings/posts/1/edit"
-    assert (answer.json["is_saved"], answer.json["saved_etag"]) == (False, answer.json["etag"])
-    assert view(owner, f"/settings/posts/new?copy={fields['draft']}").soup.select_one("#content").text.strip() == "B"
-    view(owner, "/settings/posts/1/edit").press("Save draft")
-    assert (count(Post), contents()) == (1, [])
-
-
-def test_a_new_post_already_saved_by_another_form_is_not_created_twice(put, form, owner, client, count):
-    fields = form() | {"title": "A", "content": "A"}
-    put(fields, 1)
-    phone, laptop = (form(f"/settings/posts/new?copy={fields['draft']}") for _ in range(2))
-    put(phone, 1, content="phone")
-    send(owner, NEW[0], phone | {"content": "phone", "number": "1"})
-    assert put(laptop, 1, content="laptop").json["form"] == "/settings/posts/1/edit"
-    page = view(owner, "/settings/posts/1/edit")
-    assert page.all("del, ins") == ["phone", "laptop"]
-    assert send(owner, NEW[0], laptop | {"content": "laptop"}).status_code == 412
-    assert (count(Post), client.get("/v1/posts/1").json["content"]) == (1, "phone")
-
-
-def test_a_field_that_was_not_touched_follows_the_post(put, form, owner, client, post):
-    post(title="Hello", content="One.")
-    put(form(*EDIT), 1, content="Mine.")
-    client.patch("/v1/posts/1", json={"status": "published", "title": "Hi"})
-    page = view(owner, "/settings/posts/1/edit")
-    assert page.all(".problem") == []
-    page.press("Update")
-    assert client.get("/v1/posts/1").json.items() >= {"status": "published", "title": "Hi", "content": "Mine."}.items()
+    assert titles == [
+        "Content (2 words added) “Rye. Wheat, too.”, tags, date",
+        "No changes",
+        "The earliest version",
+        "Title, slug",
+    ]
 
 
 @pytest.mark.both_engines
@@ -252,9 +129,12 @@ def test_a_long_text_that_was_typed_over_is_kept_aside_and_the_form_offers_it(pu
     assert (contents("open"), contents("aside")) == ([""], [long.upper(), long[:100] + long[250:]])
     page = view(owner, again)
     assert page.all("details.folded summary") == ["Earlier text", "More"]
-    earlier = form(page.soup.select_one("details.folded a")["href"])
-    assert earlier["content"] in contents("aside")
-    assert (put(earlier, 1, content="Back.").status_code, contents("open")) == (200, ["Back."])
+    earlier = view(owner, page.soup.select_one("details.folded a")["href"])
+    text = f"{earlier.soup.select_one('.text').text.strip()} "
+    assert text in contents("aside")
+    assert page.all("details.folded a")[0] == f"Content ({len(text.split())} words added) “{text[:60].strip()}”"
+    assert earlier.press("Restore this text").form("Save draft")[1]["content"] == text
+    assert contents("open") == [text]
     assert view(owner, "/settings/posts").titles == (["A", "First"] if path == NEW[0] else ["First"])
 
 
@@ -262,9 +142,24 @@ def test_a_new_post_in_which_nothing_is_left_is_not_listed(put, form, owner):
     put(form(), 1, content="Words.")
     assert view(owner, "/settings/posts").titles == ["(No title) Words."]
     fields = form()
-    put(fields, 1, content="Words.")
-    put(fields, 2, content=" ")
+    put(fields, 1, title="(No title) yet")
+    assert view(owner, "/settings/posts").all(".posts .hint") == ["(No title) Words."]
+    put(fields, 2, content=" ", caret="1")
     assert view(owner, "/settings/posts").titles == ["(No title) Words."]
+
+
+@cases(
+    ("name", "old", "new", "is_kept"),
+    ("title", "A walk in the fog", "x", False),
+    ("title", "A long walk in the fog", "Morning", True),
+    ("excerpt", "A long walk in the fog, and a lake.", "A long walk in the fog.", False),
+    ("excerpt", "A long walk in the fog, and a lake.", "", True),
+)
+def test_a_passage_that_is_typed_over_is_kept_in_each_field(put, form, contents, name, old, new, is_kept):
+    fields, before = form(), len(contents("aside"))
+    put(fields, 1, **{name: old})
+    put(fields, 2, **{name: new})
+    assert len(contents("aside")) - before == is_kept
 
 
 @pytest.mark.both_engines
@@ -292,28 +187,6 @@ def test_a_form_without_a_copy_creates_a_post_each_time(owner, form, count):
     fields = form() | {"title": "A", "content": "B", "copy": ""}
     assert [follow(owner, send(owner, NEW[0], fields)).status for _ in range(2)] == [200, 200]
     assert count(Post) == 2
-
-
-def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown(owner, client, post):
-    post(title="Hello", content="One.\nTwo.\nThree.")
-    page = view(owner, "/settings/posts/1/edit")
-    client.patch("/v1/posts/1", json={"content": "One.\n2.\nThree.", "tags": ["new"]})
-    page = page.press("Save draft", content="One.\nTwo.\nThree!", title="Hi")
-    assert (page.status, page.all(".problem h2")) == (412, ["Not saved: the post was also changed elsewhere"])
-    assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree."
-    assert shown(page)["content"] == "One.\nTwo.\nThree!"
-    assert page.all("section h3") == ["Content"]  # Only this form changed the title, and only the other one the tags.
-    assert (page.all("del"), page.all("ins")) == (["2.", "Three."], ["Two.", "Three!"])
-    assert (shown(page)["title"], shown(page)["tags"]) == ("Hi", "new")
-    client.patch("/v1/posts/1", json={"tags": ["newer"]})
-    for label in ("Save draft", "Save your version"):  # Neither replaces the text unless it is the version shown.
-        page = page.press(label, content="One.\n2!\nThree!")
-        assert (page.status, shown(page)["tags"]) == (412, "newer")
-        client.patch("/v1/posts/1", json={"excerpt": label})
-    page = page.press("Save your version", content="One.\n2!\nThree!")
-    page = page.press("Save your version", content="One.\n2.\nThree!")
-    assert page.said[0] == "“Hi” was saved."
-    assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree!"
 
 
 @pytest.mark.parametrize("path", ["/settings/posts/new", "/settings/posts/1/edit"])

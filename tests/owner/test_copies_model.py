@@ -17,9 +17,9 @@ from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Placeholder
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import Author, DraftCopy, Revision
-from blogapi.text import CHUNK, PASSAGE
+from blogapi.text import SHORT_PASSAGE
 from blogapi.wings.owner import copies
-from blogapi.wings.owner.copies import OPEN, SAVED, UNTOUCHED, WITH_TEXT, Copy, Sent
+from blogapi.wings.owner.copies import DISCARDED, OPEN, SAVED, UNTOUCHED, WITH_TEXT, Copy, Sent
 from blogapi.wings.owner.posts import check_etag
 
 AUTHOR = Author("settings")
@@ -36,26 +36,28 @@ def words_in(document):
 class Tab:
     """A tab with a form, which behaves as its script would."""
 
-    def __init__(self, blog, name=""):
+    def __init__(self, blog):
         self.blog, self.draft = blog, blog.draft
-        self.load(name)
+        self.load()
 
-    def load(self, name=""):
+    def load(self):
         """Load the page, which is a new form each time."""
-        self.id, self.over, self.document = f"form-{next(self.blog.numbers)}", "", self.blog.document()
+        self.replaces = False
+        self.id, self.previous, self.document = f"form-{next(self.blog.numbers)}", "", self.blog.document()
         self.words = words_in(self.document)
-        copy = copies.opened(self.blog.database, self.draft, name)
-        if copy:
-            self.over, self.draft = copy.place, copy.draft
-        if copy and copy.state in WITH_TEXT:
+        copy = copies.current(self.blog.database, self.draft)
+        if copy and copy.state != DISCARDED:
+            self.previous, self.draft = copy.text_id, copy.draft
+        if copy and copy.state == OPEN:
             self.words = self.blog.words_of(copy)
-        # Text that is not the current one stays in its form until the writer chooses.
-        self.number = self.had = int(bool(copy) and copy.state not in (OPEN, SAVED))
+        self.number = self.had = 0
 
     def sent(self, **fields):
         state = SAVED if self.words == words_in(self.blog.document()) else OPEN
         copy = Copy(self.id, self.number, self.draft, self.blog.post_id, state)
-        return Sent(copy, {WORDS: " ".join(sorted(self.words)), "base": "", "text": ""} | fields, self.over)
+        return Sent(
+            copy, {WORDS: " ".join(sorted(self.words)), "base": "", "text": ""} | fields, self.previous, self.replaces
+        )
 
     def type(self):
         self.words, self.number = self.words | {self.blog.new_word()}, self.number + 1
@@ -63,7 +65,7 @@ class Tab:
 
     def on_server(self):
         """The words of each text that this form continues."""
-        former = {self.id, self.over.partition(" ")[0]}
+        former = {self.id, self.previous.partition(" ")[0]}
         return [words for copy, words in self.blog.copies() if copy.id in former]
 
     def undo(self):
@@ -73,8 +75,8 @@ class Tab:
         self.words, self.number = document, self.number + 1
 
     def drop(self):
-        """Type over everything. Only the long texts that the server has stay within reach."""
-        long = [words for words in self.on_server() if len(" ".join(words)) >= PASSAGE + 2 * CHUNK]
+        """Type over everything. Only texts that the server has stay within reach, except very short ones."""
+        long = [words for words in self.on_server() if len(" ".join(words)) >= SHORT_PASSAGE]
         self.blog.typed -= self.words.union(*self.on_server()).difference(*long)
         self.words, self.number = {self.blog.new_word()}, self.number + 1
 
@@ -94,7 +96,7 @@ class Tab:
             self.load()
         elif rival and self.blog.random.random() < 0.3:
             now = copies.current(self.blog.database, self.draft)
-            self.over, self.number = now.instead, self.number + 1
+            self.previous, self.replaces, self.number = now.text_id, True, self.number + 1
 
     def save(self):
         """Save if everything has been sent and no other text is newer. Late requests may still bring newer text."""
@@ -128,7 +130,7 @@ class Blog:
         self.tabs = [Tab(self), Tab(self)]
 
     def new_word(self):
-        return f"{self.draft}-{next(self.numbers)}".ljust(60, "x")
+        return (f"{next(self.numbers)}:" * 60)[:60]
 
     def write(self, operation, *arguments):
         with suppress(PreconditionFailed, Rejected):  # The form shows both texts, and nothing is saved.
@@ -166,15 +168,15 @@ class Blog:
             self.late.pop(self.random.randrange(len(self.late)))()
 
     def other(self):
-        """Discard, use or open a copy, open another tab, or close one that has sent everything."""
+        """Discard or use a copy, open another tab, or close one that has sent everything."""
         known = [copy for copy, _ in self.copies() if copy.state in WITH_TEXT]
         chance, copy = self.random.random(), self.random.choice(known) if known else None
         if copy and chance < 0.2:
             self.write(copies.discard, copy.id)
         elif copy and chance < 0.4:
-            self.write(copies.use, copy.id, self.random.choice(known).place)
+            self.write(copies.use, copy.id, self.random.choice(known).text_id)
         elif chance < 0.7:
-            self.tabs.append(Tab(self, copy.id if copy and chance < 0.5 else ""))
+            self.tabs.append(Tab(self))
         if len(self.tabs) > 3:
             done = [tab for tab in self.tabs if tab.number == tab.had]
             self.tabs.remove(done[0]) if done else None

@@ -92,7 +92,8 @@ def test_any_two_versions_can_be_compared(owner, client, post):
     for (old, new), lines in cases.items():
         page = view(owner, f"{action}?old={old}&new={new}")
         assert page.all("del, ins") == lines, (old, new)
-    assert page.said[0] == "There are no differences."
+    assert page.said[-1] == "There are no differences."
+    assert page.said[0].startswith("Red lines are only in the version of 2026-11-20 12:00 UTC, green lines only in the")
     for query, status in (("old=9", 404), ("old=x", 400), ("old=1&new=-1", 400), (f"old={10**18}", 404)):
         assert view(owner, f"{action}?{query}").status == status, query
 

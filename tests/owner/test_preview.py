@@ -75,7 +75,7 @@ def test_images_of_other_hosts_are_shown_after_a_click(owner, post):
 
 def test_others_are_served_while_a_preview_is_rendered(owner, meanwhile):
     assert "<em>slow</em>" in previewed(owner, content="*slow*").text
-    assert meanwhile == [200] * 2  # The form has read the tags that it suggests in a thread, too.
+    assert meanwhile == [200] * 3  # The form has read the tags that it suggests in a thread, too.
 
 
 def test_long_content_and_content_with_many_brackets_are_cut(owner, monkeypatch):

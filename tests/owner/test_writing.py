@@ -292,6 +292,6 @@ def test_a_form_learns_the_slug_and_the_address_that_it_would_get(site_owner, pa
     fields |= typed | {"number": "1"}
     answer = put_copy(site_owner, fields).json
     assert (answer["slug"], answer["address"]) == (slug, f"https://blog.example/{end}")
-    again = view(site_owner, f"/settings/posts/{path}?copy={fields['copy']}").soup
+    again = view(site_owner, f"/settings/posts/{path}?copy={fields['draft']}").soup
     values = [again.select_one(f"[name={name}]")["value"] for name in ("slug", "suggested")]
     assert values == [slug or typed.get("slug", ""), slug]

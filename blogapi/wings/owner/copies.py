@@ -4,32 +4,33 @@ A draft is the unsaved text of a new or existing post, and consists of copies. E
 increments the copy's `number` with each change. A form opens with the current copy of the draft. The post's history
 lists the other copies.
 
-A place such as "Qx7 3" identifies the text of form Qx7 at number 3. In `over`, a form sends the place of the text
-it was opened with. Once the writer has chosen between two versions, the form sends the place of the text to replace and
-the word "instead": "Qx7 3 instead". Each write compares `over` with the current copy:
+Each text has an id: "Qx7 3" is the text of form Qx7 at number 3. In `previous`, a form sends the id of the text that it
+was opened with or, followed by "replaced", of one that its writer has chosen to replace. Each write compares it with
+the current copy:
 
-| request                                | no current text   | current: its own or `over` | current: another's text   |
-| -------------------------------------- | ----------------- | -------------------------- | ------------------------- |
-| text with a number seen before         | no-op             | no-op                      | no-op                     |
-| text                                   | becomes current   | replaces it                | is kept ASIDE: 409        |
-| text that lacks a long passage of it   | becomes current   | it goes ASIDE              | is kept ASIDE: 409        |
-| text `instead` of the current one      | becomes current   | replaces it                | the other goes ASIDE      |
-| text that the post already has         | SAVED             | SAVED replaces it          | is kept ASIDE: 409        |
-| save                                   | SAVED             | SAVED replaces it          | SAVED; the other: ASIDE   |
-| is there newer text?                   | if saved since    | no                         | yes: 409                  |
-| discard                                | no-op             | it is DISCARDED            | it is DISCARDED           |
-| use, or undo a discard                 | becomes current   | becomes current            | the other goes ASIDE      |
+| request                                | no current text | current: its own or `previous` | current: another's text |
+| -------------------------------------- | --------------- | ------------------------------ | ----------------------- |
+| text with a number seen before         | no-op           | no-op                          | no-op                   |
+| text                                   | becomes current | replaces it                    | is kept ASIDE: 409      |
+| text that lacks a passage of it        | becomes current | it goes ASIDE                  | is kept ASIDE: 409      |
+| text that replaces one                 | becomes current | the other goes ASIDE           | is kept ASIDE: 409      |
+| text that the post already has         | SAVED           | SAVED replaces it              | is kept ASIDE: 409      |
+| save                                   | SAVED           | SAVED replaces it              | SAVED; the other: ASIDE |
+| is there newer text?                   | if saved since  | no                             | yes: 409                |
+| discard                                | no-op           | it is DISCARDED                | it is DISCARDED         |
+| use, or undo a discard                 | becomes current | becomes current                | the other goes ASIDE    |
 
 The server deletes a copy only if a form that shows the copy has continued or saved it, if the copy is old, or if the
 copies exceed the limits.
 
-The current copy records in `seen` the last number of each form whose text it contains or replaces. From `seen`, the
-server recognizes late and repeated requests, and forms that can load the newer text because they add nothing to it.
+The column `seen` of the current copy is the last number of each form with text that the copy includes or replaces. With
+it, the server recognizes late requests, and forms that can load the newer text because they add nothing to it.
 """
 
 import json
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ from blogapi.posts.storage import Check
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.models import Author, DraftCopy
 from blogapi.text import lacks_passage
+from blogapi.wings.owner.fields import BEGINNING, Form, as_typed, differing, follow
 
 OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The text of a SAVED copy is in the post.
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
@@ -50,7 +52,9 @@ UNTOUCHED, RIVAL = "untouched", "rival"  # the newer text includes the form's te
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits on the number and the total size of copies with text
 MAX_ROWS, MAX_SEEN = 1000, 100  # limits on the number of all copies, and of forms in `seen`
-BEGINNING = 60  # number of characters of the content that stand for a missing title
+COMPARING_SECONDS = 0.5  # time limit on comparing the copies, or versions, on a page
+WRITTEN = [name for name, field in documents.FIELDS.items() if field.kind in ("line", "text")]
+NO_TITLE = "\n"  # A stored title that begins with this is the beginning of the content.
 PRUNED = 100  # at most this many copies are deleted in one transaction
 
 
@@ -69,18 +73,12 @@ class Copy(NamedTuple):
     title: str = ""
 
     @property
-    def place(self) -> str:
-        """The value of `over` in a form opened with this copy."""
+    def text_id(self) -> str:
         return f"{self.id} {self.number}"
 
-    @property
-    def instead(self) -> str:
-        """The value of `over` in a form whose writer has chosen to replace this copy."""
-        return f"{self.place} instead"
-
-    def has(self, place: str) -> bool:
-        """Return whether this copy contains or replaces the text at a place. A form without text has the place ""."""
-        form, number, *_ = (place or " 0").split(" ")
+    def includes(self, text_id: str) -> bool:
+        """Return whether this copy includes or replaces a text. A form without text has the id ""."""
+        form, number, *_ = (text_id or " 0").split(" ")
         return int(number) <= json.loads(self.seen).get(form, 0)
 
 
@@ -89,7 +87,8 @@ class Sent(NamedTuple):
 
     copy: Copy
     fields: Mapping[str, str]  # as typed; when saving, the hash of each field in `base` and of all fields in `text`
-    over: str = ""
+    previous: str = ""  # the id of the text that the form was opened with, or replaces
+    replaces: bool = False  # whether the writer has chosen to replace the previous text
 
 
 _copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields))
@@ -100,15 +99,15 @@ _of_draft = (DraftCopy.draft == Placeholder("draft")) & (DraftCopy.state != ASID
 SELECT_CURRENT = Compiled(_copies.where(_of_draft).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
 
 
-def find(reader: Reader, place: str, *states: str) -> Copy | None:
-    """Return the copy of a form, given its id or a place, if the copy is in one of `states` (by default, in any)."""
-    row = reader.row(SELECT_COPY, form=place.partition(" ")[0])
+def find(reader: Reader, text_id: str, *states: str) -> Copy | None:
+    """Return the copy of a form, given its id or a text id, if the copy has one of `states` (by default, any)."""
+    row = reader.row(SELECT_COPY, form=text_id.partition(" ")[0])
     copy = Copy._make(row) if row else None
     return copy if copy and (not states or copy.state in states) else None
 
 
 def with_text(reader: Reader, copy_id: str) -> Copy:
-    """Return a copy, given its id or a place. Raises DoesNotExist if there is none or its fields are not stored."""
+    """Return a copy, given its id or a text id. Raises DoesNotExist if there is none or its fields are not stored."""
     query = _copies.where(DraftCopy.id == copy_id.partition(" ")[0], DraftCopy.state.in_(WITH_TEXT))
     return Copy._make(reader.get("copy", query))
 
@@ -135,30 +134,33 @@ def current(reader: Reader, draft: str) -> Copy | None:
     return Copy._make(row) if row else None
 
 
-def opened(reader: Reader, draft: str, name: str) -> Copy | None:
-    """Return the copy that a form opens with: the one with the id `name` if it has text, or else the current one."""
-    now = current(reader, draft)
-    return find(reader, name, *WITH_TEXT) or (now if now and now.state != DISCARDED else None)
-
-
 def newer(reader: Reader, sent: Sent) -> str:
-    """Compare a form with newer text in its draft.
-
-    Return UNTOUCHED if the newer text includes the form's text, RIVAL if it does not, or "" if no text is newer.
-    """
+    """Return UNTOUCHED if newer text in a draft includes the form's text, RIVAL if not, or "" if no text is newer."""
     copy, now = sent.copy, current(reader, sent.copy.draft)
-    if now is None or (now.state != DISCARDED and (now.id == copy.id or sent.over in (now.place, now.instead))):
+    if now is None or (now.state != DISCARDED and (now.id == copy.id or sent.previous == now.text_id)):
         return ""
-    place = copy.place if copy.number else sent.over
-    if now.has(place):
-        return UNTOUCHED if place or now.state != DISCARDED else ""
+    text_id = copy.text_id if copy.number else sent.previous
+    if now.includes(text_id):
+        return UNTOUCHED if text_id or now.state != DISCARDED else ""
     return RIVAL if now.state == OPEN else ""
 
 
-def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Copy]:
-    """Return the copies in these states, of one post or of all drafts, newest first."""
+def listing(reader: Reader, *states: str, draft: str | None = None) -> list[Copy]:
+    """Return the copies in these states, of one draft or of all, newest first."""
     query = _copies.where(DraftCopy.state.in_(states), DraftCopy.bytes > 0).order_by(*_latest).limit(MAX_COPIES)
-    return list(map(Copy._make, reader.rows(query.where(DraftCopy.post_id == post_id) if post_id else query)))
+    return list(map(Copy._make, reader.rows(query.where(DraftCopy.draft == draft) if draft is not None else query)))
+
+
+def unsaved_changes(reader: Reader, draft: str, form: Form, states: Iterable[str]) -> dict[Copy, dict[str, str]]:
+    """Return the fields that each copy of a draft would change in a form, without details after COMPARING_SECONDS."""
+    until, changes = time.monotonic() + COMPARING_SECONDS, dict[Copy, dict[str, str]]()
+    for copy in listing(reader, *states, draft=draft):
+        changes[copy] = {"content": ""}
+        if time.monotonic() < until:
+            typed = {**form, **text_of(reader, copy.id)}
+            follow(typed, form)
+            changes[copy] = differing(form, typed)
+    return changes
 
 
 def put(tx: Transaction, sent: Sent) -> None:
@@ -166,40 +168,40 @@ def put(tx: Transaction, sent: Sent) -> None:
     posts.check_size(tx, max(sent.fields.values(), key=len))
     new, fields = sent.copy, {**sent.fields}
     now, mine, post_id = current(tx, new.draft), find(tx, new.id), post_of(tx, new.draft)
-    if new.number <= (mine.number if mine else 0) or (now and now.has(new.place)):
+    if new.number <= (mine.number if mine else 0) or (now and now.includes(new.text_id)):
         return
     if now and now.id == new.id and now.state == SAVED:  # This text was typed while the form was being saved.
         new, fields["base"] = new._replace(etag=now.etag), text_of(tx, now.id)["base"]
     elif new.post_id != post_id:  # Another form has created the post. Without an etag, saving compares the versions.
         new, fields["base"] = new._replace(etag=""), ""
     new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
-    if now and now.state == OPEN and now.id != new.id and sent.over not in (now.place, now.instead):
+    if now and now.state == OPEN and now.id != new.id and sent.previous != now.text_id:
         new = new._replace(state=ASIDE)
-    _write(tx, Sent(new, fields, sent.over), now)
+    _write(tx, sent._replace(copy=new, fields=fields), now)
     _bound(tx, new.id)
 
 
 def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
     """Write a copy. Delete the text that it continues, or set it aside, as it does with a text that it replaces."""
     copy, seen = sent.copy, json.loads(now.seen) if now else {}
-    for former in {find(tx, copy.id), find(tx, sent.over)}:
-        if former and (former.id == copy.id or (former.place == sent.over and former.draft == copy.draft)):
+    for former in {find(tx, copy.id), None if sent.replaces else find(tx, sent.previous)}:
+        if former and (former.id == copy.id or (former.text_id == sent.previous and former.draft == copy.draft)):
             old, aside = text_of(tx, former.id), DraftCopy.update(id=secrets.token_urlsafe(16), state=ASIDE)
-            is_dropped = "content" in old and lacks_passage(sent.fields["content"], old["content"])
+            is_dropped = any(lacks_passage(sent.fields.get(name, ""), old[name]) for name in WRITTEN if name in old)
             tx.execute((aside if is_dropped else DraftCopy.delete()).where(DraftCopy.id == former.id))
     if now and copy.state != ASIDE and now.id != copy.id and now.state != DISCARDED:
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
         tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == now.id))
-        if now.state == OPEN and sent.over not in (now.place, now.instead):
+        if now.state == OPEN and sent.previous != now.text_id:
             seen.pop(now.id, None)  # The writer has not chosen a version yet, so the other form must ask.
     seen = dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
     fields = sent.fields if copy.state in WITH_TEXT else {name: sent.fields.get(name, "") for name in ("base", "text")}
     text = json.dumps(fields, ensure_ascii=False)
-    is_typed = copy.post_id or any(typed.strip() for name, typed in sent.fields.items() if name != "status")
+    typed = "".join(value for name, value in sent.fields.items() if name not in ("status", "caret"))
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
-    title = sent.fields.get("title") or f"(No title) {' '.join(sent.fields.get('content', '')[:BEGINNING].split())}"
+    title = sent.fields.get("title", "").strip() or NO_TITLE + sent.fields.get("content", "").strip()[:BEGINNING]
     row["title"] = title.replace("\0", "")[: documents.MAX_TITLE]  # PostgreSQL cannot store U+0000.
-    row["bytes"] = len(text.encode()) if copy.state in WITH_TEXT and is_typed else 0
+    row["bytes"] = len(text.encode()) if copy.state in WITH_TEXT and (copy.post_id or typed.strip()) else 0
     tx.execute(DraftCopy.insert(row))
 
 
@@ -241,8 +243,8 @@ def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
         text = json.dumps(text_of(tx, mine.id) | {"base": sent.fields["base"]}, ensure_ascii=False)
         tx.execute(DraftCopy.update(etag=saved.etag, fields=text).where(DraftCopy.id == mine.id))
     elif saved.id:
-        content = documents.load(document)["content"].replace("\r\n", "\n")
-        _write(tx, Sent(saved, {**sent.fields, "content": content}, sent.over), current(tx, saved.draft))
+        fields = {**as_typed(documents.load(document)), **sent.fields}
+        _write(tx, sent._replace(copy=saved, fields=fields), current(tx, saved.draft))
 
 
 def discard(tx: Transaction, copy_id: str) -> Copy:
@@ -256,11 +258,12 @@ def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
     """Make a copy the current one, unless another text than `other` is; return the current one. Raises DoesNotExist."""
     copy, replaced = with_text(tx, copy_id), find(tx, other)
     now = current(tx, copy.draft)
-    if other and now and now.state == OPEN and now.id != copy.id and now.place != other:
+    if other and now and now.state == OPEN and now.id != copy.id and now.text_id != other:
         return now
     if copy.state != OPEN:
-        _write(tx, Sent(copy._replace(state=OPEN), text_of(tx, copy.id), now.instead if now else ""), now)
-    if replaced and replaced.place == other:
+        chosen = Sent(copy._replace(state=OPEN), text_of(tx, copy.id), now.text_id if now else "", replaces=True)
+        _write(tx, chosen, now)
+    if replaced and replaced.text_id == other:
         seen = json.loads(with_text(tx, copy_id).seen) | {replaced.id: replaced.number}
         tx.execute(DraftCopy.update(seen=json.dumps(seen)).where(DraftCopy.id == copy.id))
     return copy

@@ -2,6 +2,7 @@
 
 import csv
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, MutableMapping
 from difflib import unified_diff
 from itertools import groupby, pairwise
@@ -34,6 +35,8 @@ NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new 
 CONTEXT = 2  # number of unchanged lines shown before and after a change
 MAX_COMPARED = 300  # maximum number of lines compared one by one, because the comparison takes quadratic time
 MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on the lines shown, their length, and the total
+BEGINNING = 60  # number of characters by which a list shows a text
+MAX_SPLIT = 200_000  # do not count the changed words in longer texts, because other requests wait during the count
 Form = Mapping[str, str]  # the fields of a form
 # The kind and text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
 Lines = list[tuple[str, str]]
@@ -95,6 +98,21 @@ def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> 
     differing = [name for name in names if old[name] != new[name]]
     compare = request.database.compute_in_thread
     return compare(request.client, lambda: {name: changed_lines(old[name], new[name]) for name in differing})
+
+
+def differing(old: Form, new: Form) -> dict[str, str]:
+    """Return the fields that differ, some with a note such as " (1 word added)" or " (draft → archived)"."""
+    changes = {name: "" for name in FORM_FIELDS if old[name] != new[name]}
+    if "status" in changes:
+        changes["status"] = f" ({old['status']} → {new['status']})"
+    if "content" in changes and len(old["content"]) + len(new["content"]) <= MAX_SPLIT:
+        before, after = (Counter(typed["content"].split()) for typed in (old, new))
+        totals = {"added": (after - before).total(), "removed": (before - after).total()}
+        words = [f"{total} word{'s' if total > 1 else ''} {what}" for what, total in totals.items() if total]
+        changes["content"] = f" ({', '.join(words)})" if words else ""
+        lines = changed_lines(old["content"], new["content"])
+        changes["content"] += next((f" “{line[:BEGINNING]}”" for kind, line in lines if kind == "+" and line), "")
+    return changes
 
 
 def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:

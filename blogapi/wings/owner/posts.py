@@ -3,8 +3,7 @@
 import json
 import secrets
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
@@ -30,7 +29,7 @@ from blogapi.storage.models import Author, Post
 from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
 from blogapi.wings.owner import copies, sessions
-from blogapi.wings.owner.fields import FORM_FIELDS, Lines, as_typed, base_of, changed_fields, follow, typed_fields
+from blogapi.wings.owner.fields import FORM_FIELDS, Lines, as_typed, base_of, changed_fields, differing, typed_fields
 from blogapi.wings.owner.frame import address, asked, done, shows_errors
 from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.views import BEFORE
@@ -38,8 +37,6 @@ from blogapi.wings.proposals.views import BEFORE
 POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
 PROPOSALS_PER_PAGE = 4  # few, because comparing and showing a proposal can take 10 MB
 MAX_COUNTED = 100_000  # maximum number of posts counted for each status; counting this many takes 5 ms
-COMPARING_SECONDS = 0.5  # time limit on comparing the versions on a page of the history
-MAX_SPLIT = 200_000  # do not count the changed words in longer texts, because other requests wait during the count
 SEARCHED_VERSIONS = 5  # how many recent versions to search for the one that a page was opened with
 LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
@@ -88,7 +85,7 @@ def show_post(post_id: int, **shown: Any) -> str:
     """Show a post and its actions and, if `changed` is given, the changes made since its page was opened."""
     document = posts.get(request.database, post_id)
     shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
-    shown["copies"] = copies.listing(request.database, copies.OPEN, post_id=post_id)
+    shown["copies"] = copies.listing(request.database, copies.OPEN, draft=str(post_id))
     shown["links"] = sessions.previews(request.database, post_id)
     shown["proposals"], shown["older_proposals"] = waiting(post_id)
     return render_template("owner/post.html", **shown)
@@ -200,19 +197,19 @@ def apply_shown(tx: Transaction, post_id: int, proposal_id: int, etag: str, **op
 @views.post(f"{PROPOSAL}/edit")
 def edit_proposal(post_id: int, proposal_id: int) -> Response:
     """Open a post's form with a proposal as its unsaved draft."""
-    copy_id = request.database.write(take, post_id, proposal_id, request.author)
-    return redirect(address(f"/posts/{post_id}/edit?copy={copy_id}"), 303)
+    request.database.write(take, post_id, proposal_id, request.author)
+    return redirect(address(f"/posts/{post_id}/edit"), 303)
 
 
-def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str:
-    """Turn a proposal into an unsaved draft; return the id of the copy. Raises DoesNotExist."""
+def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> None:
+    """Turn a proposal into the unsaved text of its post, and set any other such text aside. Raises DoesNotExist."""
     document, proposal = posts.get(tx, post_id), proposals.get(tx, post_id, proposal_id)
     now, browser = documents.load(document), f"a proposal of {proposal.author}"
     fields = as_typed(now | proposal.changes) | {"base": base_of(as_typed(now))}
     copy = copies.Copy(secrets.token_urlsafe(16), 1, str(post_id), post_id, etag=etag_of(document), browser=browser)
     copies.put(tx, copies.Sent(copy, fields))
+    copies.use(tx, copy.id)
     proposals.delete(tx, post_id, proposal_id, author)
-    return copy.id
 
 
 @views.post(f"{PROPOSAL}/refuse")
@@ -234,42 +231,21 @@ def restore_proposal(post_id: int, proposal_id: int) -> Response:
 def show_history(post_id: int) -> str:
     post = documents.load(posts.get(request.database, post_id))
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
-    versions = [revision.version for revision in page.items]
-    changes = request.database.read_in_thread(request.client, changes_in, post_id, versions)
-    unsaved = copies.listing(request.database, *copies.WITH_TEXT, post_id=post_id)
+    read, versions = request.database.read_in_thread, [revision.version for revision in page.items]
+    changes = read(request.client, changes_in, post_id, versions)
+    unsaved = read(request.client, copies.unsaved_changes, str(post_id), as_typed(post), copies.WITH_TEXT)
     return render_template("owner/history.html", post=post, page=page, changes=changes, unsaved=unsaved)
 
 
-def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
-    """Return the fields that each unsaved copy would change, and those that each version has changed (0: the current).
-
-    After COMPARING_SECONDS, the remaining copies and versions are skipped.
-    """
-    until = time.monotonic() + COMPARING_SECONDS
+def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, dict[str, str]]:
+    """Return the fields that each version has changed (0: the current one), or none after COMPARING_SECONDS."""
+    until = time.monotonic() + copies.COMPARING_SECONDS
     newer = as_typed(documents.load(posts.get(reader, post_id)))
-    changes, changing = dict[int | str, dict[str, str]](), 0
-    for copy in copies.listing(reader, *copies.WITH_TEXT, post_id=post_id):
-        if time.monotonic() < until:
-            typed = newer | copies.text_of(reader, copy.id)
-            follow(typed, newer)
-            changes[copy.id] = differing(newer, typed)
+    changes, changing = dict[int, dict[str, str]](), 0
     for version in takewhile(lambda _: time.monotonic() < until, versions):
         older = as_typed(documents.load(revisions.get(reader, post_id, version)))
         changes[changing] = differing(older, newer)
         newer, changing = older, version
-    return changes
-
-
-def differing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that differ, some with a note such as " (1 word added)" or " (draft → archived)"."""
-    changes = {name: "" for name in FORM_FIELDS if old[name] != new[name]}
-    if "status" in changes:
-        changes["status"] = f" ({old['status']} → {new['status']})"
-    if "content" in changes and len(old["content"]) + len(new["content"]) <= MAX_SPLIT:
-        before, after = (Counter(typed["content"].split()) for typed in (old, new))
-        totals = {"added": (after - before).total(), "removed": (before - after).total()}
-        words = [f"{total} word{'s' if total > 1 else ''} {what}" for what, total in totals.items() if total]
-        changes["content"] = f" ({', '.join(words)})" if words else ""
     return changes
 
 
@@ -278,7 +254,8 @@ def compare_versions(post_id: int) -> str:
     """Show the differences between two versions of a post. Either defaults to the current version."""
     query = compare_query.load(asked())
     old, new = (version_of(post_id, query.get(name)) for name in ("old", "new"))
-    return render_template("owner/compare.html", post=documents.load(new), changed=differences(old, new))
+    shown = {"old": documents.load(old), "new": documents.load(new)}
+    return render_template("owner/compare.html", changed=differences(old, new), **shown)
 
 
 def version_of(post_id: int, version: int | None) -> bytes:

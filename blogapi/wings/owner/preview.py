@@ -46,7 +46,7 @@ def show_shared() -> Response:
     """Show a post's preview to anyone who has the preview's URL. All invalid URLs get the same response."""
     post = documents.load(sessions.shared_post(request.database, request.args.get("token", "")))
     is_owner = sessions.find(request.database, sessions.SESSION, read_cookie()) is not None
-    is_unsaved = bool(copies.listing(request.database, copies.OPEN, post_id=int(post["id"])))
+    is_unsaved = bool(copies.listing(request.database, copies.OPEN, draft=post["id"]))
     # If several visitors open the preview at once, the first one triggers the rendering, and the others wait for it.
     return show(post, f"preview of {post['id']}", is_unsaved=is_unsaved, is_owner=is_owner)
 

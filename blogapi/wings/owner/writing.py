@@ -27,7 +27,7 @@ from blogapi.wings.owner.sessions import browser_name
 
 COPY = f"{COPIES}<copy_id>"
 COPY_ID, DRAFT, NUMBER = map(re.compile, ("[A-Za-z0-9_-]{8,64}", "[0-9]{1,18}|[A-Za-z0-9_-]{8,64}", "[0-9]{1,15}"))
-PLACE = re.compile("[A-Za-z0-9_-]{8,64} [0-9]{1,15}( instead)?")
+PREVIOUS = re.compile("([A-Za-z0-9_-]{8,64} [0-9]{1,15})( replaced)?")
 views = Blueprint("writing", __name__)
 
 
@@ -35,18 +35,23 @@ views = Blueprint("writing", __name__)
 @views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     """Show a post's form with the rejected input, if any, or else with the unsaved text or the post."""
-    name = draft = request.args.get("copy", "")
-    typed, post, now = g.form.to_dict(), NEW, {}
+    draft, typed, post, now = request.args.get("copy", ""), g.form.to_dict(), NEW, {}
     if post_id is not None:
         document, draft = posts.get(request.database, post_id), str(post_id)
-        post = as_typed(documents.load(document))
+        post, shown["changed_at"] = as_typed(old := documents.load(document)), old["updated_at"]
         now = {"etag": etag_of(document), "base": base_of(post)}
     if not typed:
-        copy = shown["copy"] = copies.opened(request.database, draft, name)
+        last = copies.current(request.database, draft)
+        copy = shown["copy"] = last if last and last.state != DISCARDED else None
         of_post = copy.post_id if copy else copies.post_of(request.database, draft)
         if of_post != post_id:
             return redirect(address(form_of(of_post)))  # The post was created in the meantime.
-        typed = {**post, **now, "draft": draft} | (fields_of(copy) if copy else {})
+        typed = {**post, **now, "draft": draft}
+        typed |= {"previous": copy.text_id, "draft": copy.draft} if copy else {}
+        if copy and copy.state == OPEN:
+            typed |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
+        read = request.database.read_in_thread
+        shown["earlier"] = read(request.client, copies.unsaved_changes, draft, typed, [ASIDE])
     if post_id and typed.get("etag") != now["etag"]:
         shown["changed"] = changed_fields(post, typed, follow(typed, post))
         typed |= {} if shown["changed"] else now
@@ -55,19 +60,6 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     shown |= {"typed": typed, "post_id": post_id, "post": post, "etag": now.get("etag")}
     shown["copies"] = copies.listing(request.database, OPEN, ASIDE)
     return render_template("owner/write.html", action=own_path(), **shown)
-
-
-def fields_of(copy: Copy) -> dict[str, str]:
-    """Return the fields of a form that opens with a copy."""
-    now = copies.current(request.database, copy.draft)
-    # Whoever opens an earlier text has chosen it instead of the current one.
-    over = now.instead if now and now.state == OPEN and copy.state == ASIDE else copy.place
-    fields = {"over": over, "draft": copy.draft}
-    if copy.state == SAVED:
-        return fields
-    fields |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
-    # A form with a number counts as typed in, so newer text does not replace its text without asking.
-    return fields if copy.state == OPEN else fields | {"number": "0"}
 
 
 @views.post("/posts/new")
@@ -126,13 +118,13 @@ def sent_form() -> Sent:
 
 def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
     """Return the copy that the form describes, with these fields. The id is empty if the form has no valid id."""
-    form, number, over = g.form, g.form.get("number", ""), PLACE.fullmatch(g.form.get("over", ""))
+    form, number, previous = g.form, g.form.get("number", ""), PREVIOUS.fullmatch(g.form.get("previous", ""))
     draft = form.get("draft") or form.get("post_id") or copy_id  # Forms of 1.3.0 sent no `draft`.
     copy = Copy("", 0, "")
     if COPY_ID.fullmatch(copy_id) and DRAFT.fullmatch(draft) and NUMBER.fullmatch(number):
         post_id, etag = int(draft) if draft.isdecimal() else None, form.get("etag", "")[:64]
         copy = Copy(copy_id, int(number), draft, post_id, etag=etag, browser=browser_name(g.browser))
-    return Sent(copy, fields, over[0] if over else "")
+    return Sent(copy, fields, previous[1], bool(previous[2])) if previous else Sent(copy, fields)
 
 
 @views.put(COPY)
@@ -146,7 +138,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     news = news_of(post_id)
     if news.get("is_saved"):
         saved = copy._replace(state=SAVED, etag=news["etag"])
-        sent = Sent(saved, {**sent.fields, "base": base_of(g.form)}, sent.over)
+        sent = sent._replace(copy=saved, fields={**sent.fields, "base": base_of(g.form)})
     if "content" in g.form:
         request.database.write(copies.put, sent)
     path = form_of(post_id)
@@ -156,9 +148,11 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if now and now.id == copy_id and (now.state == SAVED or now.etag != g.form.get("etag", now.etag)):
         answer |= {"saved_etag": now.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
         answer["is_saved"] = now.state == SAVED
+    earlier = copies.listing(request.database, ASIDE, draft=str(post_id or copy.draft))
+    answer["earlier"] = earlier[0].id if earlier else ""
     if now and rival:
-        mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.over)
-        answer |= {"over": now.instead, "at": now.saved_at, "browser": now.browser, "mine": mine.id if mine else ""}
+        mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.previous)
+        answer |= {"previous": now.text_id, "at": now.saved_at, "browser": now.browser, "mine": mine.id if mine else ""}
         is_aside = mine is not None and mine.id == copy_id and mine.state in (ASIDE, DISCARDED)
         answer |= {"is_untouched": rival == UNTOUCHED, "is_aside": is_aside}
     return jsonify(answer), 409 if rival else 200
@@ -184,11 +178,19 @@ def news_of(post_id: int | None) -> dict[str, Any]:
     return news
 
 
-@views.get(f"{COPY}/compare")
-def compare_copies(copy_id: str) -> str:
-    other, mine = (copies.with_text(request.database, name) for name in (request.args.get("with", ""), copy_id))
-    texts = [NEW | copies.text_of(request.database, copy.id) for copy in (other, mine)]
-    return render_template("owner/compare.html", changed=changed_fields(*texts), old=other, new=mine)
+@views.get(COPY)
+def show_copy(copy_id: str) -> str:
+    """Show a text, and what it would change in the current unsaved text or, if there is none, in the post."""
+    copy = copies.with_text(request.database, copy_id)
+    now = copies.current(request.database, copy.draft)
+    other = now if now and now.state == OPEN and now.id != copy.id else None
+    post = documents.load(posts.get(request.database, copy.post_id)) if copy.post_id else {}
+    saved = as_typed(post) if post else NEW
+    old, new = ({**saved} | (copies.text_of(request.database, each.id) if each else {}) for each in (other, copy))
+    follow(old, saved)
+    follow(new, saved)
+    shown = {"copy": copy, "other": other, "post": post, "text": new}
+    return render_template("owner/copy.html", changed=changed_fields(old, new), **shown)
 
 
 @views.put("/markdown")
@@ -210,14 +212,14 @@ def form_of(post_id: int | None) -> str:
 def discard_copy(copy_id: str) -> Response:
     """Discard the copy that a form has written or, if it has written none, the copy it was opened with."""
     mine = copies.find(request.database, copy_id)
-    copy = request.database.write(copies.discard, copy_id if mine else g.form.get("over", ""))
+    copy = request.database.write(copies.discard, copy_id if mine else g.form.get("previous", ""))
     return done(form_of(copy.post_id), "The unsaved changes are discarded.", undo=(f"{COPIES}{copy.id}/use", {}))
 
 
 @views.post(f"{COPY}/use")
 def use_copy(copy_id: str) -> Response:
     """Make a copy the current one, to undo Discard or, if the writer has seen the latest text, to replace that."""
-    copy = request.database.write(copies.use, copy_id, g.form.get("instead", ""))
+    copy = request.database.write(copies.use, copy_id, g.form.get("other", ""))
     if copy.id != copy_id:
-        return redirect(f"{address(COPIES)}{copy_id}/compare?with={copy.id}&again=1", 303)
+        return redirect(f"{address(COPIES)}{copy_id}?here=1&again=1", 303)
     return redirect(address(form_of(copy.post_id)) + ("" if copy.post_id else f"?copy={copy.draft}"), 303)

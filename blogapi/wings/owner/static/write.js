@@ -5,7 +5,7 @@ import { openEditor } from "./editor.js";
 import { openImages } from "./images.js";
 import { openTools } from "./tools.js";
 
-const { number, over, etag, base, draft, copy, status, caret } = post.elements;
+const { number, previous, etag, base, draft, copy, status, caret } = post.elements;
 const isNew = () => !/^\d+$/.test(draft.value);
 
 // The state of the form. `number` grows with each change, and `had` is the number of the text that the server has. After
@@ -39,8 +39,9 @@ const next = () => {
 };
 // A button saves the text as it was when it was pressed or, if something was still being added, when that was there.
 const freeze = () => pressed && !editor.isAdding && (pressed.text ??= typed());
-const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, over: over.value });
-const question = () => ({ copy: copy.value, number: String(had), over: over.value, draft: draft.value });
+const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, previous: previous.value });
+const question = () => ({ copy: copy.value, number: String(had), previous: previous.value, draft: draft.value });
+const linkTo = (href, text) => (href ? [" ", create("a", { href }, text)] : []);
 const REASONS = { 0: "there is no connection", 403: "you are signed out; sign in again in a new tab" };
 
 // Send the typed text, or ask for news; return the status of the response.
@@ -84,7 +85,7 @@ const takeIn = (answer, isNews) => {
   const isSeen = answer.etag === post.elements.replaces?.value; // The page compares the two versions.
   const isNewer = answer.is_untouched || isPublished || (answer.etag && isOther && !isSeen && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
-    const lost = answer.is_aside && `${answer.form}?copy=${answer.mine}`; // A reload keeps the state of the history.
+    const lost = answer.is_aside && copies + answer.mine; // A reload keeps the state of the history.
     history.replaceState({ ...history.state, lost }, "", answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form);
     location.reload(); // The post may have been created.
   } else if (answer.status === 409) {
@@ -97,7 +98,7 @@ const takeIn = (answer, isNews) => {
       clear(alarm("missed"));
       say("No unsaved changes", "kept");
     } else if (isNews && state !== "saving") {
-      say(`Kept ${time()}, not in the post yet`, "kept");
+      say(`Kept ${time()}, not in the post yet`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"));
     }
     suggest(answer);
   }
@@ -117,17 +118,17 @@ const warn = ({ etag: isThere, status_of_post: now }) => {
   alarm("changed", isThere ? text : "This post was deleted elsewhere. The text here is kept; saving it creates a new post.");
 };
 let asked = ""; // the other text that the bar asks about
-const ask = ({ browser, at, over: other, mine }) => {
+const ask = ({ browser, at, previous: other, mine }) => {
   say(pressed || state === "saving" ? "Not saved: first choose the text to keep." : "");
   pressed = null;
   const use = () => {
-    [over.value, number.value] = [other, Number(number.value) + 1];
+    [previous.value, number.value] = [`${other} replaced`, Number(number.value) + 1];
     isResting() && exchange();
   };
   if (asked !== other) {
     const where = `${asked ? "The other text has changed again" : "You also wrote here"} (${browser}, ${shownTime(at)}).`;
     alarm("rival");
-    const show = create("a", { target: "_blank", href: `${copies}${mine}/compare?with=${other.split(" ")[0]}` }, "Show the other text");
+    const show = create("a", { target: "_blank", href: `${copies}${mine}?here=1` }, "Show the other text");
     alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " The other stays in History.");
     asked = other;
   }
@@ -169,7 +170,7 @@ addEventListener("beforeunload", (event) => state !== "leaving" && ((isUnsent() 
 rescued.then((found) => {
   const isOwn = ({ each }) => each.draft === draft.value && (!isNew() || location.search.includes(each.draft));
   for (const { each, status: answered, isDropped } of isUnsent() ? [] : found.filter(isOwn)) {
-    if (answered === 200 && isDropped && over.value !== `${each.copy} ${each.number}`) {
+    if (answered === 200 && isDropped && previous.value !== `${each.copy} ${each.number}`) {
       return location.reload(); // The server sent this page before it had this text.
     }
     if (![200, 409].includes(answered)) {
@@ -246,9 +247,8 @@ const goOn = async (sent, body) => {
   date.value ||= status.value === "published" ? now.published_at : "";
   date.dispatchEvent(new Event("change")); // shows it
   ["failed", "image", "lost", "paste"].forEach((kind) => alarm(kind));
-  const link = status.value === "published" && now.url ? [" ", create("a", { href: now.url }, "View on the site")] : [];
   const outcome = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
-  say(`${outcome} ${time()}`, `saved ${sent}`, ...link);
+  say(`${outcome} ${time()}`, `saved ${sent}`, ...linkTo(status.value === "published" && now.url, "View on the site"));
   next();
 };
 addEventListener("keydown", (event) => {
@@ -268,7 +268,7 @@ const showCaret = () => {
 content.setSelectionRange(at, at);
 news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
 unsaved && new IntersectionObserver(([{ isIntersecting }], each) => each.disconnect(isIntersecting || say(unsaved.textContent))).observe(unsaved);
-history.state.lost && alarm("lost", "This text has replaced yours, which is kept. ", create("a", { href: history.state.lost }, "Show the replaced text"));
+history.state.lost && alarm("lost", "This text has replaced yours, which is kept.", ...linkTo(history.state.lost, "Show the replaced text"));
 isWide.addEventListener("change", () => {
   showBeside(isWide.matches ? sheet.dataset.side || "settings" : panel.contains(document.activeElement) ? "settings" : "");
   document.activeElement === content ? editor.select(...editor.selection) : document.activeElement.scrollIntoView({ block: "nearest" });
