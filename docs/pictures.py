@@ -89,7 +89,7 @@ def take(address: str, link: str, folder: Path) -> None:
         for name, path, width, theme, labels in PICTURES:
             media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
             browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-            size = {"width": width, "height": 640, "deviceScaleFactor": 1, "mobile": False}
+            size = {"width": width, "height": 640, "deviceScaleFactor": 1, "mobile": width < 500}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
             browser.get(f"{address}{path}")
             for label in labels:
