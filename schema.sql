@@ -96,8 +96,8 @@ CREATE INDEX post_published ON post (status, published_at, id) WHERE published_a
 
 CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner's page
 
--- Earlier slugs under which posts were published, and the current slugs of posts that are no longer published. Each slug
--- still leads to its post, and no other post can use it.
+-- Slugs under which posts were published, but are not published now: earlier slugs, and the slug of a post that was
+-- unpublished. Each slug still leads to its post, and no other post can use it.
 CREATE TABLE former_slug (
     slug TEXT NOT NULL PRIMARY KEY,
     post_id INTEGER NOT NULL

@@ -153,21 +153,16 @@ def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[st
 def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Write the former slugs of a changed post. `old` is {} for a new post, and `new` is {} for a deleted one.
 
-    For `was_public`, this also stores the current slug of a post that was unpublished.
+    When a post is unpublished, its own slug becomes a former slug, too, although `former_slugs` does not contain it.
+    The row lasts as long as the post keeps the slug and is not published; `was_public` looks it up.
     """
-    before, after = (dict.fromkeys(post.get("former_slugs", ())) for post in (old, new))
-    if new and new["status"] != "published" and new["slug"] in (old.get("slug"), *before):
-        after[new["slug"]] = None
-    gone = [slug for slug in before if slug not in after]
-    if old and old["status"] != "published":
-        if new.get("slug") == old["slug"] in after:
-            before[old["slug"]] = None
-        else:
-            gone.append(old["slug"])  # Delete it even if it becomes a former slug: it is then inserted again below.
-    if gone:
+    before, after = ({*post.get("former_slugs", ())} for post in (old, new))
+    # The own slug if the post is not published. Only the table knows whether it ever was under this slug.
+    hidden_before, hidden = ({post["slug"]} if post and post["status"] != "published" else set() for post in (old, new))
+    if gone := ((before - after) | hidden_before) - hidden:
         tx.execute_many(DELETE_FORMER, [{"slug": slug} for slug in gone])
-    if added := [{"slug": slug, "post_id": post_id} for slug in after if slug not in before]:
-        tx.execute_many(INSERT_FORMER, added)
+    if added := (after - before) | ((hidden & {old.get("slug")}) - hidden_before):
+        tx.execute_many(INSERT_FORMER, [{"slug": slug, "post_id": post_id} for slug in added])
 
 
 def delete_former(tx: Transaction, post_id: int) -> None:
