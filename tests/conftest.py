@@ -1,5 +1,6 @@
 """Fixtures for all tests: a clock that tests can set, the application with a key, and the real server."""
 
+import gc
 import inspect
 import os
 import re
@@ -52,6 +53,12 @@ def pytest_addoption(parser):
 def scale(pytestconfig):
     """The factor by which `make soak` does more than other runs."""
     return 100 if pytestconfig.getoption("soak") else 1
+
+
+@pytest.fixture(scope="session")
+def soak(scale):
+    if scale == 1:
+        pytest.skip("runs in make soak")
 
 
 def message(answer, status=400):
@@ -120,6 +127,10 @@ def pytest_collection_modifyitems(config, items):
             for each in items
             if not (looks_inside.intersection(each.fixturenames) or each.get_closest_marker("in_process"))
         ]
+
+
+def pytest_collection_finish():
+    gc.freeze()  # Each collection of garbage would go through everything that was imported and collected.
 
 
 @pytest.fixture(scope="session")

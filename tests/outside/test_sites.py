@@ -71,8 +71,12 @@ def blog(tmp_path_factory):
         yield service
 
 
-def with_npm(folder):
-    """Return the command that builds a site with Node.js; its packages are installed once in examples/."""
+def with_npm(folder, request):
+    """Return the command that builds a site with Node.js; its packages are installed once in examples/.
+
+    Only `make soak` runs these tests, because they take ten times as long as those with Hugo.
+    """
+    request.getfixturevalue("soak")
     node = ["env", f"PATH={path_of_node()}"]
     source = EXAMPLES / folder.name
     with installing(source / "node_modules/.package-lock.json", source / "package.json") as needed:
@@ -101,7 +105,7 @@ def generator(request, tmp_path_factory):
     source, folder = EXAMPLES / request.param, tmp_path_factory.mktemp("sites") / request.param
     ignored = {"node_modules", ".cache", ".astro", "resources", BUILT[request.param]}
     shutil.copytree(source, folder, ignore=lambda *_: ignored)
-    return folder, with_hugo(folder) if request.param == "hugo" else with_npm(folder)
+    return folder, with_hugo(folder) if request.param == "hugo" else with_npm(folder, request)
 
 
 def build(blog, generator, scope="published-only", name="", **environ):
@@ -254,7 +258,7 @@ def pages_of(site):
 
 
 @pytest.mark.parametrize("name", ["hugo", "eleventy"])
-def test_the_drafts_of_a_flat_export_are_not_published(tmp_path, name):
+def test_the_drafts_of_a_flat_export_are_not_published(tmp_path, name, request):
     folder = tmp_path / name
     folder.mkdir()
     draft = {"title": "Secret", "content": "Not yet.", "published_at": "2020-01-02T00:00:00Z"}
@@ -267,7 +271,7 @@ def test_the_drafts_of_a_flat_export_are_not_published(tmp_path, name):
         (folder / "layouts/single.html").write_text("{{ .Title }}")
         command = with_hugo(folder)
     else:
-        with_npm(folder)
+        with_npm(folder, request)
         command = ["npx", "--no-install", "@11ty/eleventy", "--input=content"]
     run(*command, cwd=folder)
     pages = {path.parent.name for path in (folder / BUILT[name]).rglob("index.html")}
