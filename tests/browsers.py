@@ -19,6 +19,7 @@ from selenium.webdriver.firefox.service import Service as FirefoxService
 
 from tests.service import Server
 
+SHELL = "/usr/lib/chromium/chromium-headless-shell"  # Debian's command would leave it behind when it ends.
 COMPOSE = """
 const processor = Cc["@mozilla.org/text-input-processor;1"].createInstance(Ci.nsITextInputProcessor);
 processor.beginInputTransactionForTests(window, () => true);
@@ -39,7 +40,7 @@ def program(*names):
     """Return the path of the first of these programs that is installed. If there is none, skip the test."""
     found = next(filter(None, map(shutil.which, names)), None)
     if not found:
-        pytest.skip(f"{names[0]} is not there; .ci/run installs it")
+        pytest.skip(f"{names[-1]} is not there; .ci/run installs it")
     return found
 
 
@@ -51,9 +52,9 @@ def driver(service, name):
 class Chromium(webdriver.Chrome):
     @classmethod
     def start(cls, profile=""):
-        """Start a headless Chromium, which takes a second."""
+        """Start a headless Chromium. Without a profile, it is the shell, which takes a third less processor time."""
         options = webdriver.ChromeOptions()
-        options.binary_location = program("chromium")
+        options.binary_location = program("chromium") if profile else program(SHELL, "chromium")
         quiet = "disable-background-networking", "disable-component-update", "disable-quic", "disable-sync"
         for argument in ("headless", "no-sandbox", "disable-gpu", "no-first-run", *quiet):
             options.add_argument(f"--{argument}")

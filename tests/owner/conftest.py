@@ -11,7 +11,7 @@ from blogapi.server.threads import SharedDatabase
 from blogapi.storage.engine import Loop
 from blogapi.storage.models import DraftCopy
 from tests.outside.tools import install, installing, require_node
-from tests.owner.browser import Window
+from tests.owner.browser import LOOKS, MORE_LOOKS, Window
 from tests.owner.pages import enter, put_copy, view
 from tests.service import CHECKOUT
 
@@ -58,10 +58,10 @@ def threaded(app, config, clock):
 
 
 @pytest.fixture
-def visitor(browser, blog_in_browser):
+def visitor(browser, blog_in_browser, scale):
     """A window without a session, wide enough to show the settings beside a text."""
     browser.resize(1280, 900)
-    return Window(browser, *blog_in_browser)
+    return Window(browser, *blog_in_browser, looks=LOOKS if scale == 1 else LOOKS + MORE_LOOKS)
 
 
 @pytest.fixture

@@ -121,6 +121,7 @@ def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
     window.check_each(axe, history, f"{history}/1", "/settings/trash", "/settings/trash/2")
 
 
+@pytest.mark.usefixtures("soak")
 def test_the_pictures_in_the_documentation_can_be_renewed(tmp_path, browser):
     script = [sys.executable, CHECKOUT / "docs/pictures.py", tmp_path]
     subprocess.run(script, check=True, timeout=180)
