@@ -177,7 +177,7 @@ def test_publishing_closes_its_dialog_so_that_what_the_bar_says_is_seen(window):
     assert not publish.is_displayed()
     with window.next_page():
         window.browser.execute_script("release()")
-    assert window.notice.startswith("“Bread” is published now.")
+    assert window.notice.startswith("“Bread” is now published.")
     post = window.service.request("GET", "/v1/posts/2")[2]
     assert (post["status"], post["content"]) == ("published", "Rises. **bold** And more.")
 

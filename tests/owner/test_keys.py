@@ -158,7 +158,7 @@ def test_a_webhook_is_pinged_and_its_deliveries_are_shown_and_sent_again(owner, 
     assert action == f"/settings/webhooks/1/{receiver.messages[0].id}/resend"
     fields = {each["name"]: each["value"] for each in button.find_parent("form").select("input")}
     assert owner.post(action, data=fields, content_type="multipart/form-data").status_code == 303
-    assert view(owner, "/settings/webhooks").said[0] == "It is on its way again."
+    assert view(owner, "/settings/webhooks").said[0] == "The message is on its way again."
     send()
     assert receiver.types == ["ping", "post.created", "ping"]
     assert "204 after 2 attempts" in view(owner, "/settings/webhooks").all(".rows li")[1]
@@ -267,4 +267,4 @@ def test_a_hosts_placeholder_is_refused(owner, database):
     assert page.all(".wrong") == ["Still has “…”: put your own in its place."]
     assert webhooks.listing(database) == []
     page = page.press("Add webhook", url="https://api.netlify.com/build_hooks/1")
-    assert page.said[0].endswith("It is shown only once. This host does not check it, so you can ignore it.")
+    assert page.said[0].endswith("It will not be shown again. This host does not check it, so you can ignore it.")

@@ -179,7 +179,7 @@ def test_a_change_of_the_status_can_be_undone_exactly(owner, client, post, clock
     old = client.patch("/v1/posts/1", json=before).json
     typed = {"published_at": "2026-11-21T08:30"} if label == "Schedule" else {}
     page = view(owner, "/settings/posts/1").press(label, **typed)
-    assert page.said[0] == f"“Hello” is {'a draft' if status == 'draft' else status} now."
+    assert page.said[0] == f"“Hello” is now {'a draft' if status == 'draft' else status}."
     new = client.get("/v1/posts/1").json
     assert (new["status"], new.get("published_at")) == (status, published_at)
     clock.now += 60

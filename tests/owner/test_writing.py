@@ -38,7 +38,7 @@ def test_the_form_that_saved_a_draft_publishes_the_same_text(owner, client):
     copy = page.form("Save draft")[1]["copy"]
     page.press("Save draft", **FULL)
     page = view(owner, "/settings/posts/1/edit").press("Publish now", copy=copy)
-    assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is published now.", "published")
+    assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is now published.", "published")
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,14 @@ def create_key() -> Response:
     key = keys.PREFIX + urlsafe_b64encode(form_secret()).decode().rstrip("=")
     existing = ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == keys.digest_of(key))
     request.database.write(add_once, key, existing, keys.add, name=name, key=key, scope=scope)
-    return done("/keys", "It is shown only once.", name, key=key)
+    return done("/keys", "It will not be shown again.", name, key=key)
 
 
 @views.post("/keys/regenerate")
 def regenerate_key() -> Response:
     name, key = g.form.get("name", ""), keys.new_key()
     request.database.write(keys.regenerate, name, key)
-    return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
+    return done("/keys", "The old key no longer works. The new one will not be shown again.", name, key=key)
 
 
 # Webhooks
@@ -100,7 +100,7 @@ def create_webhook() -> Response:
     secret = webhooks.SECRET_PREFIX + b64encode(form_secret()).decode()
     existing = Webhook.select(Webhook.id).where(Webhook.secret == secret)
     request.database.write(add_once, secret, existing, webhooks.add, **fields, secret=secret)
-    return done("/webhooks", "It is shown only once.", without_password(fields["url"]), secret=secret)
+    return done("/webhooks", "It will not be shown again.", without_password(fields["url"]), secret=secret)
 
 
 @views.get(f"{WEBHOOK}/edit")
@@ -168,4 +168,4 @@ add_action(f"{WEBHOOK}/ping", "A ping is on its way.", webhooks.ping)
 add_action(f"{WEBHOOK}/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
 add_action(f"{WEBHOOK}/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
 add_action(f"{WEBHOOK}/delete", "The webhook was deleted.", webhooks.delete, in_thread=True)
-add_action(f"{WEBHOOK}/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)
+add_action(f"{WEBHOOK}/<delivery_id:message_id>/resend", "The message is on its way again.", webhooks.redeliver)

@@ -118,7 +118,7 @@ def change_status(post_id: int) -> Any:
 def outcome(text: str = "") -> str:
     """Return a notice about the status that the button chose, or `text` if it chose none."""
     status = g.form.get("to") or ""
-    return f"is {'a draft' if status == 'draft' else status} now." if status else text
+    return f"is now {'a draft' if status == 'draft' else status}." if status else text
 
 
 @views.post(f"{POST}/delete")
