@@ -55,7 +55,7 @@ def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
         if way == "close":
             window.browser.close()
         else:
-            window.click("Back to the post")
+            window.click("Post page")
             window.wait(lambda _: "Unsaved changes" in window.text, 20)
     window.open("/settings/posts")
     window.wait(lambda _: "unsaved changes" in window.text, 60)

@@ -121,7 +121,7 @@ def test_back_shows_the_post_as_it_is(window):
     window.open(EDIT)
     window.fill(content=" Mine.")
     window.update()
-    window.click("Back to the post")
+    window.click("Post page")
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
     with window.next_page():
         window.browser.back()

@@ -215,7 +215,7 @@ def test_dates_are_in_the_time_zone_of_the_browser(window):
     window.click("Update")
     eventually(lambda: "Updated for readers" in window.text)
     assert window.service.request("GET", "/v1/posts/1")[2]["published_at"] == "2026-01-02T03:04:05Z"
-    window.click("Back to the post")
+    window.click("Post page")
     assert window.text.index("Jan 1,") < window.text.index("10:04")
     window.open("/settings/posts/1/edit")
     window.click("Date")

@@ -243,7 +243,7 @@ const goOn = async (sent, body) => {
   clear();
   body.has("replaces") && showCaret();
   document.title = `Edit ${post.elements.title.value} – blogapi`;
-  Object.assign(document.querySelector(".back"), { href: page, textContent: "Back to the post" });
+  Object.assign(document.querySelector(".back + .back"), { href: page, hidden: false });
   date.value ||= status.value === "published" ? now.published_at : "";
   date.dispatchEvent(new Event("change")); // shows it
   ["failed", "image", "lost", "paste"].forEach((kind) => alarm(kind));
