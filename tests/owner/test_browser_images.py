@@ -18,11 +18,16 @@ def loaf(tmp_path):
     """A photograph as a file."""
     path = tmp_path / "loaf.jpg"
     path.write_bytes(save(photograph(), "JPEG"))
+    path.with_name("IMG_0123.png").write_bytes(save(photograph(), "PNG"))
     return path
 
 
 def test_images_are_chosen_pasted_and_dropped_where_the_cursor_is_each_on_a_line_of_its_own(window, loaf):
     window.open("/settings/posts/new")
+    window.fill(file=str(loaf.with_name("IMG_0123.png")))
+    eventually(lambda: "IMG_0123.png was added. Describe it between [ and ] for people" in window.text)
+    assert window.value("content").startswith("![](http")
+    window.fill(content=(Keys.CONTROL, "a", Keys.DELETE))
     window.run("rememberChosenFile")
     window.fill(file=str(loaf))
     eventually(lambda: "![loaf]" in window.value("content"))
@@ -33,7 +38,7 @@ def test_images_are_chosen_pasted_and_dropped_where_the_cursor_is_each_on_a_line
     window.fill(title="Bread", content=(Keys.CONTROL, "a"))
     window.press("Before.\n\n\n\nAfter.", Keys.UP, Keys.UP, Keys.END)
     window.fill(file=str(loaf))
-    (image,) = window.service.request("GET", "/v1/images")[2]
+    image = next(each for each in window.service.request("GET", "/v1/images")[2] if each["name"] == "loaf.jpg")
     markdown = f"![loaf]({image['url']})"
     eventually(lambda: window.value("content") == f"Before.\n\n{markdown}\n\nAfter.")
     for number, kind in enumerate(("paste", "drop"), 2):

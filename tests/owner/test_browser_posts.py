@@ -37,7 +37,7 @@ def test_a_post_is_written_scheduled_printed_published_deleted_and_restored_with
     window.reach(f"Date ({zone})")
     window.press("01022031", Keys.TAB, "0304PM")
     window.follow("Schedule")
-    assert window.notice.startswith("“Hello” is now scheduled.")
+    assert window.notice.startswith("“Hello” is now scheduled. Readers will see it on Jan 2, 2031, 3:04")
     assert get(window).items() >= {"status": "scheduled", "published_at": "2031-01-02T15:04:00Z"}.items()
     window.browser.show(medium="print")
     pressed = window.browser.find_elements(By.CSS_SELECTOR, "button, .button, summary, header, footer")

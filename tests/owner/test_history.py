@@ -65,6 +65,8 @@ def test_the_history_shows_what_each_version_has_changed_and_when_and_by_whom(ow
         "Title 2026-11-20 12:01 UTC by tests: “Second”",
         "The earliest version 2026-11-20 12:00 UTC: “First”",
     ]
+    assert page.press("Undo the last change").said[0] == "Change undone."
+    assert client.get("/v1/posts/1").json["title"] == "Second"
 
 
 def test_a_version_shows_what_changed_since_and_can_be_restored(owner, client, post):

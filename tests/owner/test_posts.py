@@ -179,12 +179,13 @@ def test_a_change_of_the_status_can_be_undone_exactly(owner, client, post, clock
     old = client.patch("/v1/posts/1", json=before).json
     typed = {"published_at": "2026-11-21T08:30"} if label == "Schedule" else {}
     page = view(owner, "/settings/posts/1").press(label, **typed)
-    assert page.said[0] == f"“Hello” is now {'a draft' if status == 'draft' else status}."
+    when = {"scheduled": " Readers will see it on 2026-11-21 08:30 UTC."}
+    assert page.said[0] == f"“Hello” is now {'a draft' if status == 'draft' else status}.{when.get(status, '')}"
     new = client.get("/v1/posts/1").json
     assert (new["status"], new.get("published_at")) == (status, published_at)
     clock.now += 60
     page = page.press("Undo")
-    assert (page.said[0], page.all("h1")) == ("Change undone.", [f"Hello {old['status']}"])
+    assert page.all("h1, .notice p") == [f"Change undone.{when.get(old['status'], '')}", f"Hello {old['status']}"]
     assert client.get("/v1/posts/1").json == old | {"updated_at": "2026-11-20T12:01:00Z"}
     assert view(owner, "/settings/posts/1").all(".notice") == []
 

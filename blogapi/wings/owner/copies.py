@@ -54,7 +54,6 @@ MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits on the number and the to
 MAX_ROWS, MAX_SEEN = 1000, 100  # limits on the number of all copies, and of forms in `seen`
 COMPARING_SECONDS = 0.5  # time limit on comparing the copies, or versions, on a page
 WRITTEN = [name for name, field in documents.FIELDS.items() if field.kind in ("line", "text")]
-NO_TITLE = "\n"  # A stored title that begins with this is the beginning of the content.
 PRUNED = 100  # at most this many copies are deleted in one transaction
 
 
@@ -199,7 +198,7 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
     text = json.dumps(fields, ensure_ascii=False)
     typed = "".join(value for name, value in sent.fields.items() if name not in ("status", "caret"))
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
-    title = sent.fields.get("title", "").strip() or NO_TITLE + sent.fields.get("content", "").strip()[:BEGINNING]
+    title = sent.fields.get("title", "").strip() or "\n" + sent.fields.get("content", "").strip()[:BEGINNING]
     row["title"] = title.replace("\0", "")[: documents.MAX_TITLE]  # PostgreSQL cannot store U+0000.
     row["bytes"] = len(text.encode()) if copy.state in WITH_TEXT and (copy.post_id or typed.strip()) else 0
     tx.execute(DraftCopy.insert(row))

@@ -1,5 +1,6 @@
 """The owner's views of images: uploads, the list, and an image with the posts that use it."""
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,16 @@ from blogapi.wings.owner.frame import UPLOAD, asked, done, shows_errors
 from blogapi.wings.owner.posts import title_by
 
 IMAGES_PER_PAGE, MAX_SEARCHED_NAME = 12, 100  # images on a page, and maximum length of a search
+CAMERA_NAME = re.compile(r"(?i)(img|dsc[fn]?|pxl|mvimg|dji|gopr|p|image|photo|screenshot)?[\W\d_]*")
 list_query = parameters(before=parsed_by(parse_image_cursor, ""))
 views = Blueprint("images", __name__)
 
 
 @views.app_template_filter()
 def as_markdown(image: images.StoredImage) -> str:
-    """Return the Markdown that shows an image."""
-    return image_of(Path(image.name).stem, request.service.config.base_url + image.path)
+    """Return the Markdown that shows an image. Its name describes it, unless a camera chose the name."""
+    name = Path(image.name).stem
+    return image_of("" if CAMERA_NAME.fullmatch(name) else name, request.service.config.base_url + image.path)
 
 
 def add_image() -> str:

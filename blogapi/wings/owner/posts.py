@@ -229,12 +229,13 @@ def restore_proposal(post_id: int, proposal_id: int) -> Response:
 
 @views.get(f"{POST}/history")
 def show_history(post_id: int) -> str:
-    post = documents.load(posts.get(request.database, post_id))
+    document = posts.get(request.database, post_id)
+    post, etag = documents.load(document), etag_of(document)
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
     read, versions = request.database.read_in_thread, [revision.version for revision in page.items]
     changes = read(request.client, changes_in, post_id, versions)
     unsaved = read(request.client, copies.unsaved_changes, str(post_id), as_typed(post), copies.WITH_TEXT)
-    return render_template("owner/history.html", post=post, page=page, changes=changes, unsaved=unsaved)
+    return render_template("owner/history.html", post=post, etag=etag, page=page, changes=changes, unsaved=unsaved)
 
 
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, dict[str, str]]:

@@ -43,11 +43,9 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     if not typed:
         last = copies.current(request.database, draft)
         copy = shown["copy"] = last if last and last.state != DISCARDED else None
-        of_post = copy.post_id if copy else copies.post_of(request.database, draft)
-        if of_post != post_id:
+        if (of_post := copies.post_of(request.database, draft)) != post_id:
             return redirect(address(form_of(of_post)))  # The post was created in the meantime.
-        typed = {**post, **now, "draft": draft}
-        typed |= {"previous": copy.text_id, "draft": copy.draft} if copy else {}
+        typed = {**post, **now, "draft": draft} | ({"previous": copy.text_id} if copy else {})
         if copy and copy.state == OPEN:
             typed |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
         read = request.database.read_in_thread
@@ -198,8 +196,7 @@ def convert_html() -> Response:
     """Convert pasted HTML to Markdown, without its scripts and forms, the same way Micropub does."""
     convert = partial(safe_markdown_of, g.form.get("html", ""))
     try:
-        markdown, _ = request.database.compute_in_thread(request.client, convert)
-        return Response(markdown, mimetype="text/plain")
+        return Response(request.database.compute_in_thread(request.client, convert)[0], mimetype="text/plain")
     except MarkdownError as error:
         raise BadRequest(error.reason) from None
 

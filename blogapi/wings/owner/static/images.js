@@ -31,7 +31,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     const page = await load(upload.action, { method: "POST", body: formOf({ form_token: upload.elements.form_token.value, file: await smaller(image) }) });
     const [url, markdown] = ["address", "markdown"].map((id) => page.getElementById(id)?.textContent);
     const again = page.body.hasChildNodes() ? [] : [button("Try again", () => use([image]), "quiet")];
-    say(url ? `${image.name} was added.` : "", image);
+    say(url ? `${image.name} was added.${markdown.startsWith("![]") ? " Describe it between [ and ] for people who cannot see it." : ""}` : "", image);
     url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`, ...again);
     return { url, markdown };
   };
