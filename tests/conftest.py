@@ -57,6 +57,7 @@ def scale(pytestconfig):
 
 @pytest.fixture(scope="session")
 def soak(scale):
+    """Run the test only in `make soak`."""
     if scale == 1:
         pytest.skip("runs in make soak")
 

@@ -2,6 +2,7 @@
 
 import io
 import zlib
+from functools import cache
 from random import Random
 from struct import pack
 
@@ -13,6 +14,7 @@ XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><secret>%b</secret></x:xmpmeta>' % S
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
+@cache
 def photograph(mode: str = "RGB") -> Image.Image:
     """Return a picture of noise on a gradient, which shows any difference."""
     random = Random(7)
