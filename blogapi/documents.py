@@ -106,7 +106,7 @@ def is_slug(text: str) -> bool:
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
     """Return a post with its fields in order, and without empty optional fields."""
-    return {name: post[name] for name in FIELDS if post.get(name) or name in REQUIRED}
+    return {name: post[name] for name in FIELDS if name in REQUIRED or post.get(name)}
 
 
 def slug_in(document: bytes) -> str:

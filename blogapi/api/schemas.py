@@ -93,7 +93,9 @@ class Text(fields.String):
         return text
 
     def _validate_characters(self, text: str) -> None:
-        # Most strings are ASCII or printable, which is quick to check.
+        # Most strings are printable or ASCII, which is quick to check.
+        if text.isprintable():
+            return
         if text.isascii():
             is_valid = len(text.encode().translate(None, self.forbidden_bytes)) == len(text)
         else:
