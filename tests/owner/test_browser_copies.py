@@ -102,6 +102,7 @@ def test_killing_an_offline_browser_loses_no_more_than_the_last_second_and_the_l
         mine.wait(lambda _: "unsaved changes" in mine.text or "(No title) word0 word1" in mine.text, 60)
         mine.browser.find_element(By.CSS_SELECTOR, ".posts a").click()
         mine.has(f"One. {words}" if path == EDIT else f" {words}")
+        assert mine.browser.execute_script("return content.selectionEnd === content.textLength")  # where it was typed
         mine.browser.quit()
 
 

@@ -194,3 +194,5 @@ def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
     window.said("Updated for readers")
     assert window.browser.execute_script("return scrollY + content.scrollTop") > 1000  # The caret is in view.
     assert window.stored() == "One." + "\n\n".join(f"**{number}** is a line" for number in range(4000))
+    window.undo()
+    window.has("One.")

@@ -185,7 +185,7 @@ def test_a_change_of_the_status_can_be_undone_exactly(owner, client, post, clock
     assert (new["status"], new.get("published_at")) == (status, published_at)
     clock.now += 60
     page = page.press("Undo")
-    assert page.all("h1, .notice p") == [f"Change undone.{when.get(old['status'], '')}", f"Hello {old['status']}"]
+    assert page.all("h1, .notice p") == [f"Hello {old['status']}", f"Change undone.{when.get(old['status'], '')}"]
     assert client.get("/v1/posts/1").json == old | {"updated_at": "2026-11-20T12:01:00Z"}
     assert view(owner, "/settings/posts/1").all(".notice") == []
 

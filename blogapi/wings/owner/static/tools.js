@@ -121,6 +121,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
     body.querySelectorAll("p[class*=Quote]").forEach((each) => each.replaceWith(create("blockquote", { innerHTML: each.outerHTML }))); // from Word
     body.querySelectorAll("li, blockquote").forEach((each) => each.textContent.trim() || each.querySelector("img, input") || each.remove());
+    body.querySelectorAll("a[href*='google.com/url?q=']").forEach((each) => (each.href = new URL(each.href).searchParams.get("q"))); // from Google Docs
     for (const each of body.querySelectorAll("a[href^='#']")) { // Drop links to what was not copied, and marks of such footnotes.
       const target = CSS.escape(each.getAttribute("href").slice(1));
       const rest = /^\[?\w{1,3}\]?$/.test(each.textContent.trim()) ? [] : each.childNodes;
@@ -135,6 +136,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
       const isBold = fontWeight ? /bold|[6-9]00/.test(fontWeight) : /^(B|STRONG)$/.test(each.tagName);
       const isItalic = fontStyle ? fontStyle === "italic" : /^(I|EM)$/.test(each.tagName);
       if (/^(B|STRONG|I|EM|SPAN)$/.test(each.tagName)) {
+        const mark = (isBold || isItalic) && /^[\s,.;:!?]+/.exec(each.firstChild?.data); // In Markdown, emphasis cannot begin with it.
+        mark && each.before(each.firstChild.splitText(mark[0].length).previousSibling);
         const [whole, tags] = [new DocumentFragment(), each.textContent.trim() ? [isBold && "strong", isItalic && "em"].filter(Boolean) : []];
         tags.reduce((outer, tag) => outer.appendChild(create(tag)), whole).append(...each.childNodes);
         each.replaceWith(whole);

@@ -59,19 +59,16 @@ const exchange = async (during = "sending", keepalive = false, text = typed()) =
     takeIn(answer, isNews);
   } else if (isRefused(answer.status)) {
     state = pressed || during === "saving" ? during : "idle"; // A retry would not help; the next key press tries again.
-    say("", "failed");
-    alarm("failed", "This text is only in this browser: the server refuses it. Save it to see why.");
+    failed("This text is only in this browser: the server refuses it. Save it to see why.");
   } else {
-    if (isNews || pressed || during === "saving") {
-      say("", "failed");
-      alarm("failed", `Not saved: ${REASONS[answer.status] ?? "the server does not answer"}. The text is kept in this browser.`);
-    }
+    (isNews || pressed || during === "saving") && failed(`Not saved: ${REASONS[answer.status] ?? "the server does not answer"}. The text is kept in this browser.`);
     (pressed || during === "saving") && fail();
     soon("waiting", [2000, 5000, 10000][tries++] ?? 30000);
   }
   state === "sending" && next();
   return answer.status;
 };
+const failed = (text) => [say("", "failed"), alarm("failed", text)];
 const fail = () => [alarm("missed", `“${label}” did not go through. Press it again.`), (pressed = null)];
 const takeIn = (answer, isNews) => {
   const { form_token: token, preview_token: previewToken } = post.elements; // A new session has other ones.
