@@ -78,9 +78,12 @@ def test_a_double_click_or_a_key_during_the_request_saves_a_post_only_once(windo
     assert window.service.request("GET", "/v1/posts/2/revisions")[2] == []
 
 
+@pytest.mark.parametrize(("path", "number"), [(EDIT, 1), (NEW, 2)])
 @IN_BOTH_BROWSERS
-def test_each_press_saves_the_text_as_it_was_then_and_what_is_typed_later_stays_unsaved(window):
-    window.open(EDIT)
+def test_each_press_saves_the_text_as_it_was_then_and_what_is_typed_later_stays_unsaved(window, path, number):
+    window.open(path)
+    if path == NEW:
+        window.fill(title="Evening", content="One.")
     window.run("holdAll")
     save = window.browser.find_element(By.ID, "save")
     for text in (" Two.", " Three."):
@@ -89,9 +92,9 @@ def test_each_press_saves_the_text_as_it_was_then_and_what_is_typed_later_stays_
     window.fill(content=" Not yet.", title="!")
     window.browser.execute_script("release()")
     window.said("Kept")
-    assert (window.stored(), window.titles) == ("One. Two. Three.", ["Evening"])
-    assert len(window.service.request("GET", "/v1/posts/1/revisions")[2]) == 2
-    window.open(EDIT)
+    assert (window.stored(number), window.titles) == ("One. Two. Three.", ["Evening"] * number)
+    assert len(window.service.request("GET", f"/v1/posts/{number}/revisions")[2]) == 3 - number
+    window.open(f"/settings/posts/{number}/edit")
     assert (window.value("content"), window.value("title")) == ("One. Two. Three. Not yet.", "Evening!")
 
 
