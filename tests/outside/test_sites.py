@@ -72,10 +72,7 @@ def blog(tmp_path_factory):
 
 
 def with_npm(folder, request):
-    """Return the command that builds a site with Node.js; its packages are installed once in examples/.
-
-    Only `make soak` runs these tests, because they take ten times as long as those with Hugo.
-    """
+    """In `make soak`, return the command that builds a site with Node.js; its packages are installed once."""
     request.getfixturevalue("soak")
     node = ["env", f"PATH={path_of_node()}"]
     source = EXAMPLES / folder.name
