@@ -117,7 +117,7 @@ CREATE TABLE revision (
     PRIMARY KEY (post_id, version)
 ) STRICT;
 
-CREATE INDEX revision_until ON revision (state, until, post_id);  -- for the trash
+CREATE INDEX revision_until ON revision (state, until, post_id);  -- for the trash, and to see what a deleted image was used in lately
 
 -- The tags that posts had before a tag was renamed, merged or deleted on the whole site. Undo restores them.
 CREATE TABLE retagging (

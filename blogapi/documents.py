@@ -86,6 +86,7 @@ FIELDS: dict[str, Field] = {
 }
 LISTED = ("id", "title", "status")  # the fields that every list contains
 WITHOUT_CONTENT = [name for name in FIELDS if name != "content"]
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError)  # raised if values in a document have wrong types
 OPTIONAL = frozenset(name for name, field in FIELDS.items() if field.presence == "optional")
 REQUIRED = frozenset(FIELDS) - OPTIONAL  # fields that every post has
 SET_BY_SERVICE = tuple(name for name, field in FIELDS.items() if field.presence == "service")
@@ -125,7 +126,7 @@ def load(document: bytes | None) -> dict[str, Any]:
         post = DECODER.decode(intact(document).decode())
         if post.keys() >= REQUIRED:
             return post
-    except (TypeError, ValueError, AttributeError) as error:
+    except MALFORMED as error:
         raise Damaged from error
     raise Damaged
 

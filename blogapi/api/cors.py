@@ -7,7 +7,9 @@ from blogapi.api.responses import no_content
 from blogapi.config import Config
 
 ALLOW_ORIGIN = "Access-Control-Allow-Origin"
-EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
+EXPOSED = (
+    "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Content-Location, Retry-After"
+)
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",

@@ -30,7 +30,7 @@ TIME = re.compile(
 )
 NOT_NULL: dict[str, Any] = {"null": "must not be null"}
 MAX_PAGE_SIZE = 1000  # maximum number of items on a page
-CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
+CURSOR_TIME = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
 
 
 def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
@@ -122,6 +122,10 @@ class Line(Text):
         bounds = f"One line of {least} {maximum} characters, without white space around it; at least one is visible."
         described = doc(f"{description} {bounds}".strip(), pattern=LINE)
         super().__init__(length(int(required), maximum), visible, required=required, **described)
+
+    def _validate(self, value: str) -> None:
+        if value or self.required:
+            super()._validate(value)
 
 
 class Url(Text):

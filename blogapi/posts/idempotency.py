@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import NamedTuple
 
+from peewee import Tuple
+
 from blogapi.clock import earlier
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
@@ -12,6 +14,7 @@ from blogapi.storage.models import Author, Idempotency
 
 TTL = timedelta(hours=24)
 DERIVED_TTL = timedelta(minutes=10)  # lifetime of a key derived from the content
+MAX_PRUNED = 500  # a transaction deletes at most this many keys
 
 
 class IdempotencyKey(NamedTuple):
@@ -71,6 +74,8 @@ def add_once(
     return post
 
 
-def prune(tx: Transaction) -> None:
-    """Delete keys older than a day."""
-    tx.defer(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, TTL)))
+def prune(tx: Transaction) -> int:
+    """Delete some keys older than a day. Return how many were deleted."""
+    key = Idempotency.digest, Idempotency.name
+    old = Idempotency.select(*key).where(Idempotency.created_at <= earlier(tx.now, TTL)).limit(MAX_PRUNED)
+    return tx.execute(Idempotency.delete().where(Tuple(*key).in_(old)))

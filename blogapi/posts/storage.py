@@ -290,7 +290,7 @@ def publish_due(tx: Transaction) -> dict[int, bool]:
         try:
             size += len(publish(tx, post_id, document))
             published[post_id] = True
-        except (Damaged, *MALFORMED):
+        except (Damaged, *documents.MALFORMED):
             tx.execute(Post.update(published_at=None).where(Post.id == post_id))
             published[post_id] = False
     return published
@@ -310,4 +310,3 @@ def publish(tx: Transaction, post_id: int, document: bytes | None) -> bytes:
 
 SELECT_ANY_DUE = Compiled(Post.select(Post.id).where(IS_DUE).limit(1))
 SELECT_NEXT_DUE = Compiled(Post.select(Post.id, DOCUMENT).where(IS_DUE).order_by(Post.published_at, Post.id).limit(1))
-MALFORMED = (AttributeError, LookupError, TypeError, ValueError)  # raised if values in the document have wrong types

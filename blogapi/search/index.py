@@ -99,7 +99,7 @@ def rebuild(database: Database) -> Iterator[int]:
     """Index the posts that are missing after an upgrade or a copy, newest first. Yield each id once it is on disk."""
     while below := rebuild_position(database):
         _, document = database.row(SELECT_NEXT, below=below) or (0, None)
-        with suppress(Damaged):
+        with suppress(Damaged, *documents.MALFORMED):
             prepare(database, documents.load(document)["content"])
         yield from database.write(_index_some)
         database.engine.loop.pause()
@@ -113,7 +113,7 @@ def _index_some(tx: Transaction) -> list[int]:
         post_id, document = row
         if indexed and (len(document or b"") > words.LARGE or time.monotonic() > until):
             break
-        with suppress(Damaged):
+        with suppress(Damaged, *documents.MALFORMED):
             add(tx, post_id, documents.load(document))
         indexed.append(below := post_id)
     tx.execute(UPDATE_UNINDEXED if row else DELETE_UNINDEXED, below=below)

@@ -121,8 +121,7 @@ class Background:
             if count := self.repeat(write, webhooks.fail_surplus, webhook.id):
                 log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, count)
             self.repeat(write, webhooks.prune, webhook.id)
-        write(idempotency.prune)
-        for prune in (images.prune, history.prune_purged, proposals.prune_purged):
+        for prune in (idempotency.prune, images.prune, history.prune_purged, proposals.prune_purged):
             self.repeat(write, prune)
         keep_days, is_steady = self.config.keep_days, self.is_steady()
         if is_steady or not keep_days:

@@ -158,7 +158,8 @@ def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
     (due,) = tx.one(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
     if due:
         _remove_deliveries(tx, waits)
-    return due or later(tx.now, timedelta(seconds=after_seconds + 1))  # Times are rounded down to whole seconds.
+    latest = later(tx.now, timedelta(seconds=after_seconds + 1))  # Times are rounded down to whole seconds.
+    return min(due or latest, latest)  # If the clock was set back, the pending deliveries are due too late.
 
 
 INSERT_EVENT = Compiled(Event.insert(placeholders(Event, "message_id", "type", "payload", "created_at")))

@@ -2,13 +2,13 @@
 
 import pytest
 
+from blogapi.api.cors import EXPOSED
 from tests.api.fixtures import with_key
 from tests.cases import cases
 from tests.conftest import NOON, message
 from tests.service import Server
 
 PAGE, OTHER = "https://blog.example.org", "http://localhost:3000"
-EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
 READABLE = {"Access-Control-Allow-Origin": PAGE, "Access-Control-Expose-Headers": EXPOSED}
 ASKS = {"Access-Control-Request-Method": "DELETE", "Access-Control-Request-Headers": "authorization"}
 PREFLIGHT = {"Origin": PAGE, **ASKS}

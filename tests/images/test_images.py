@@ -195,6 +195,8 @@ def test_an_image_in_use_is_not_deleted_even_if_a_post_began_to_use_it_meanwhile
     client.patch("/v1/posts/1", json={"content": "None."})
     client.delete("/v1/posts/4")
     assert message(client.delete(path)) == "image: still used in revision 1 of post 1, post 4 in the trash"
+    with pytest.raises(Rejected, match="still used in post 4 in the trash"):
+        database.write(images.delete, image["id"], since)
     client.delete("/v1/trash/4")
     client.delete("/v1/posts/1?permanent=true")
     assert client.delete(path).status_code == 204
@@ -256,6 +258,7 @@ def test_too_many_concurrent_uploads_are_503(client):
         assert without_id(message(answer, 503)) == "too many uploads at once; try again"
         assert answer.headers["Retry-After"] == "1"
     assert upload(client, jpeg()).status_code == 201
+    assert not uploads.uploads_of_clients
 
 
 def test_the_parts_of_an_image_stay_even_if_its_commit_seemed_to_fail(client, stranger, database):

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from marshmallow import Schema, ValidationError
 from slugify import slugify
 
-from blogapi.documents import EMPTY
-from blogapi.posts.schemas import LEFT_OUT, PostChangeSchema, PostInputSchema
+from blogapi.documents import EMPTY, Field
+from blogapi.posts.schemas import INPUT_TYPES, LEFT_OUT, PostChangeSchema, PostInputSchema
 from blogapi.posts.slugs import SLUG_OPTIONS, slug_of
 
 SCHEMAS = PostInputSchema(), PostChangeSchema(partial=True)
@@ -44,6 +44,12 @@ def outcome(load, *arguments):
         return load(*arguments)
     except ValidationError as error:
         return error.normalized_messages()
+
+
+@pytest.mark.parametrize("kind", ["line", "text", "slug", "tags", "url"])
+def test_an_optional_field_of_any_kind_can_be_empty(kind):
+    empty = [] if kind == "tags" else ""
+    assert INPUT_TYPES[kind](Field(kind, "optional", "", "", 9, empty=empty)).deserialize(empty) == empty
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

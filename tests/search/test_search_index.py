@@ -1,11 +1,13 @@
 """The search index: when it is updated, and that a search never finds too little."""
 
+import json
 import random
 
 import pytest
 from peewee import SQL
 
 from blogapi.clock import rfc3339
+from blogapi.documents import EXAMPLE
 from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
 from blogapi.search import index
@@ -287,8 +289,9 @@ def test_posts_that_change_while_the_index_is_built_again_are_indexed_once(clien
 
 
 @pytest.mark.usefixtures("outdated")
-def test_the_background_builds_the_index_again_even_if_a_post_is_damaged(database, found, background):
-    database.write(lambda tx: tx.execute(Post.update(document="{").where(Post.id == 2)))
+@pytest.mark.parametrize("damaged", ["{", json.dumps(EXAMPLE | {"content": 5})], ids=["no JSON", "no text"])
+def test_the_background_builds_the_index_again_even_if_a_post_is_damaged(database, found, background, damaged):
+    database.write(lambda tx: tx.execute(Post.update(document=damaged).where(Post.id == 2)))
     background.turn()
     assert (index.rebuild_position(database), found("fog")) == (0, "31")
 

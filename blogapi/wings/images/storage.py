@@ -251,8 +251,10 @@ _use = "SELECT 'post', id, 0, slug FROM post WHERE"
 _is_recent = f"status IN {STATUSES} AND updated_at >= :since"
 POSTS_THAT_SHOW = _uses_query(f"{_use} {{shows}} ORDER BY id LIMIT {MAX_USES}")
 RECENT_POSTS_THAT_SHOW = _uses_query(f"{_use} {_is_recent} AND {{shows}} LIMIT 1")
-REVISIONS_THAT_SHOW = _uses_query(
-    f"SELECT state, post_id, version FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {MAX_USES}"
+_revision = "SELECT state, post_id, version FROM revision WHERE"
+REVISIONS_THAT_SHOW = _uses_query(f"{_revision} {{shows}} ORDER BY state DESC, post_id LIMIT {MAX_USES}")
+RECENT_REVISIONS_THAT_SHOW = _uses_query(
+    f"{_revision} state IN ('replaced', 'deleted', 'restored') AND until >= :since AND {{shows}} LIMIT 1"
 )
 _waiting = """
     SELECT 'proposed' AS kind, post_id, created_at AS time, document FROM proposal
@@ -281,7 +283,8 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
     Raises DoesNotExist, or Rejected if the image is used in anything that has changed since then.
     """
     image = get(tx, image_id)
-    refuse_used(_find_uses(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since))
+    queries = RECENT_POSTS_THAT_SHOW, RECENT_REVISIONS_THAT_SHOW, WAITING_THAT_SHOW
+    refuse_used(_find_uses(tx, image_id, *queries, since=since))
     tx.execute(Image.delete().where(Image.id == image_id))
     tx.execute(INSERT_UPLOAD, name=image.upload)
     tx.execute(UPDATE_TOTAL, bytes=-image.bytes)

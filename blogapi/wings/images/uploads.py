@@ -55,6 +55,8 @@ def slot(client: Hashable) -> Iterator[None]:
     finally:
         with _lock:
             uploads_of_clients[client] -= 1
+            if not uploads_of_clients[client]:
+                del uploads_of_clients[client]
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def show_posts() -> str:
     order = {} if "tag" in query else {"sort": "updated_at"}
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
     loaded |= {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
-    shown: dict[str, Any] = {"page": list_page(database, loaded, client="owner"), "searched": query.get("q")}
+    shown: dict[str, Any] = {"page": list_page(database, loaded, client=request.client), "searched": query.get("q")}
     shown |= {"counts": counts(database), "most": MAX_COUNTED, "proposed": proposals.posts_with_proposals(database)}
     shown |= {"copies": copies.listing(database, copies.OPEN, copies.ASIDE), "now": database.now}
     with suppress(Damaged):
