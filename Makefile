@@ -61,26 +61,23 @@ $(info .venv is created again: $(AGAIN).)
 .PHONY: .venv/installed
 endif
 
-# UV=uv installs the packages with uv, in a fifth of the time; it ignores pip's configuration.
 # The locks include all dependencies. Without --no-deps, pip would look for newer versions of extras.
-INSTALL = $(if $(UV),UV_SYSTEM_CERTS=1 $(UV) pip install --python $(BIN)/python,$(BIN)/pip install) --quiet --no-deps
-
 .venv/installed: requirements/pip.txt requirements/base.txt setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "blogapi needs Python 3.11 or newer, but $(PYTHON) is %d.%d. Install one (brew install python@3.13, or uv python install 3.13), then: make PYTHON=python3.13" % sys.version_info[:2])'
 	@echo "Installing into .venv, which takes a minute ..."
-	@$(PYTHON) -m venv --clear $(if $(UV),--without-pip) .venv
-	@$(INSTALL) --require-hashes -r requirements/pip.txt  # Older versions of pip take twice as long.
-	@$(INSTALL) --require-hashes -r requirements/base.txt
-	@PYTHONWARNINGS='ignore:Editable installation' $(INSTALL) --no-build-isolation -e .
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/pip.txt  # Older versions of pip take twice as long.
+	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
+	@PYTHONWARNINGS='ignore:Editable installation' $(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@echo "$(CURDIR)" > $@
 	@$(BIN)/python -c "from blogapi.cli.doctor import python_build; print('Python', python_build())"
 
 .venv/postgresql: .venv/installed requirements/postgresql.txt
-	$(INSTALL) --require-hashes -r requirements/postgresql.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/postgresql.txt
 	@touch $@
 
 .venv/tested: .venv/installed requirements/test.txt
-	$(INSTALL) --require-hashes -r requirements/test.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/test.txt
 	@touch $@
 
 .venv-bench/installed: requirements/base.txt  # without psycopg, which Peewee imports if it is installed

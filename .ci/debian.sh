@@ -8,7 +8,6 @@ trap 'rm -rf --one-file-system "$root"' EXIT
 tar --extract --file="$(.ci/base.sh "$@")" --directory="$root"
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-[ -z "${UV:-}" ] || install "$(command -v uv)" "$root/usr/local/bin/uv"
 chroot "$root" useradd --create-home --uid 1234 tester
 status=0
 for version in "${@:2}"; do
@@ -18,9 +17,8 @@ for version in "${@:2}"; do
   unshare --mount sh -c '
     mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/home/tester LANG=C.UTF-8 \
-      PIP_DEFAULT_TIMEOUT=180 PIP_COMPILE=0 UV_HTTP_TIMEOUT=180 \
-      chroot --userspec=tester: "$1" make --directory="/home/tester/$2" "PYTHON=python$2" "UV=$3" test' - \
-    "$root" "$version" "${UV:-}" ||
+      PIP_DEFAULT_TIMEOUT=180 PIP_COMPILE=0 \
+      chroot --userspec=tester: "$1" make --directory="/home/tester/$2" "PYTHON=python$2" test' - "$root" "$version" ||
     status=1
 done
 exit $status
