@@ -13,7 +13,6 @@ from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 
-INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
 INDEXING_SECONDS = 0.02  # a rebuild's transaction does not begin another post after this time
 MAX_MERGED_PAGES = 16  # a transaction merges this many pages of SQLite's index, which takes 4 ms
 
@@ -31,7 +30,7 @@ def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, An
     """Update a post's words in the index if they have changed. {} stands for a post that does not exist."""
     if not new:
         delete(tx, post_id)
-    elif any(old.get(name) != new.get(name) for name in INDEXED_FIELDS):
+    elif any(old.get(name) != new.get(name) for name in words.INDEXED_FIELDS):
         add(tx, post_id, new)
 
 

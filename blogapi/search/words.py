@@ -99,6 +99,8 @@ def of_search(q: str) -> list[Phrase]:
 
 # The words of a post
 
+INDEXED_FIELDS = ("title", "excerpt", "content", "tags")  # the fields that `of_post` reads
+
 
 def of_post(post: dict[str, Any]) -> tuple[str, str]:
     """Return the words of a post's title, and those of its excerpt, content and tags."""
