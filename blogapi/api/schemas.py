@@ -110,7 +110,7 @@ class Text(fields.String):
 
 
 class Line(Text):
-    """One line with a visible character. An optional line may be empty. White space is removed from both ends."""
+    """One line. White space is removed from both ends. A required line must have a visible character."""
 
     default_error_messages = {"characters": f"must be one line without {FORBIDDEN}"}
     forbidden = CONTROL_OR_BREAK
@@ -118,10 +118,11 @@ class Line(Text):
     removed = WHITE_SPACE
 
     def __init__(self, maximum: int, description: str = "", required: bool = True):
-        least = "1 to" if required else "at most"
-        bounds = f"One line of {least} {maximum} characters, without white space around it; at least one is visible."
+        least, more = ("1 to", "; at least one is visible") if required else ("at most", "")
+        bounds = f"One line of {least} {maximum} characters, without white space around it{more}."
         described = doc(f"{description} {bounds}".strip(), pattern=LINE)
-        super().__init__(length(int(required), maximum), visible, required=required, **described)
+        validators = [visible] if required else []
+        super().__init__(length(int(required), maximum), *validators, required=required, **described)
 
     def _validate(self, value: str) -> None:
         if value or self.required:
