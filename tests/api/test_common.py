@@ -217,7 +217,7 @@ def test_a_range_is_ignored(stranger, client, post, wanted):
     ("/v2/posts", "/v1/posts"),
     ("/API/v1/tag/a", "/v1/tags/a"),
     ("/v1/keys", "/v1/key"),
-    *((path, None) for path in ("/v1/nothing", "/v1/pots/x/y", "/v1", "/v1/", "/v1/web", "/v1/trash/a/b")),
+    *((path, None) for path in ("/v1/nothing", "/v1/hello", "/v1/pots/x/y", "/v1", "/v1/", "/v1/web", "/v1/trash/a/b")),
     ("/" + "posts" * 1000, None),
 )
 def test_an_unknown_path_is_404_and_an_almost_right_one_suggests_the_right_one(client, path, meant):
@@ -233,17 +233,23 @@ def test_a_wrong_method_is_405_with_allow(client, method):
 
 
 @cases("method", ["GET", "PATCH", "DELETE"])
-def test_a_slug_in_place_of_an_id_is_404_and_points_to_the_post(client, method):
-    answer = client.open("/v1/posts/hello-you", method=method)
-    assert message(answer, 404).endswith("a post is at /v1/posts/by-slug/hello-you")
-    answer = client.put("/v1/posts/hello-you.md", data="# A\n", content_type="text/markdown")
-    assert message(answer, 404).endswith("a post is at /v1/posts/by-slug/hello-you")
-    answer = client.put("/v1/posts/by-slug/hello-you.md", data="# A\n", content_type="text/markdown")
-    assert message(answer, 404) == "no such path; did you mean /v1/posts/by-slug/hello-you?"
-    answer = client.open("/v1/posts/Hello", method=method)
-    assert message(answer, 404).endswith("a post is at /v1/posts/by-slug/hello")
-    for path in ("/v1/posts/Héllo", "/v1/posts/007", "/v1/posts/a/b", "/v1/hello"):
-        assert message(client.open(path, method=method), 404) == "no such path"
+@cases(
+    ("post", "told"),
+    ("hello-you", "a post is at /v1/posts/by-slug/hello-you"),
+    ("Hello", "a post is at /v1/posts/by-slug/hello"),
+    *((post, "no such path") for post in ("Héllo", "007", "a/b")),
+)
+def test_a_slug_in_place_of_an_id_is_404_and_points_to_the_post(client, method, post, told):
+    assert message(client.open(f"/v1/posts/{post}", method=method), 404).endswith(told)
+
+
+@cases(
+    ("path", "told"),
+    ("/v1/posts/hello-you.md", "a post is at /v1/posts/by-slug/hello-you"),
+    ("/v1/posts/by-slug/hello-you.md", "no such path; did you mean /v1/posts/by-slug/hello-you?"),
+)
+def test_the_name_of_a_file_is_404_and_points_to_the_post(client, path, told):
+    assert message(client.put(path, data="# A\n", content_type="text/markdown"), 404).endswith(told)
 
 
 def test_the_key_comes_first_then_the_path_then_the_body(client, stranger):
