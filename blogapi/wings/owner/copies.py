@@ -150,7 +150,7 @@ def listing(reader: Reader, *states: str, draft: str | None = None) -> list[Copy
     return list(map(Copy._make, reader.rows(query.where(DraftCopy.draft == draft) if draft is not None else query)))
 
 
-def unsaved_changes(reader: Reader, draft: str, form: Form, states: Iterable[str]) -> dict[Copy, dict[str, str]]:
+def changes_of(reader: Reader, draft: str, form: Form, states: Iterable[str]) -> dict[Copy, dict[str, str]]:
     """Return the fields that each copy of a draft would change in a form, without details after COMPARING_SECONDS."""
     until, changes = time.monotonic() + COMPARING_SECONDS, dict[Copy, dict[str, str]]()
     for copy in listing(reader, *states, draft=draft):

@@ -234,7 +234,7 @@ def show_history(post_id: int) -> str:
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
     read, versions = request.database.read_in_thread, [revision.version for revision in page.items]
     changes = read(request.client, changes_in, post_id, versions)
-    unsaved = read(request.client, copies.unsaved_changes, str(post_id), as_typed(post), copies.WITH_TEXT)
+    unsaved = read(request.client, copies.changes_of, str(post_id), as_typed(post), copies.WITH_TEXT)
     return render_template("owner/history.html", post=post, etag=etag, page=page, changes=changes, unsaved=unsaved)
 
 

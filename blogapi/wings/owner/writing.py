@@ -48,8 +48,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
         typed = {**post, **now, "draft": draft} | ({"previous": copy.text_id} if copy else {})
         if copy and copy.state == OPEN:
             typed |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
-        read = request.database.read_in_thread
-        shown["earlier"] = read(request.client, copies.unsaved_changes, draft, typed, [ASIDE])
+        shown["earlier"] = request.database.read_in_thread(request.client, copies.changes_of, draft, typed, [ASIDE])
     if post_id and typed.get("etag") != now["etag"]:
         shown["changed"] = changed_fields(post, typed, follow(typed, post))
         typed |= {} if shown["changed"] else now
