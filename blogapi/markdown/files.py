@@ -24,7 +24,7 @@ TITLE_HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
 LASTMOD, PERMALINK = "lastmod", "permalink"  # `render` adds these to flat files, for Hugo and Eleventy
-EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # Every file from `render` contains these.
+EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # in each file from `render`, besides a status unless flat
 # Words that YAML 1.1 or 1.2 does not read as text
 YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
 # Characters that some YAML parsers refuse inside quotes
@@ -44,7 +44,7 @@ class MarkdownFile(NamedTuple):
     lines: Mapping[str, int] = {}  # name -> line number
     content_line: int = 0  # the line where the content begins; 0 if the post is from an export
     program: Program = ANY  # the program that wrote the file
-    is_exported: bool = False  # whether the file contains EXPORTED_NAMES; if so, its path adds nothing to the post
+    is_exported: bool = False  # whether the file is a complete export; if so, its path adds nothing to the post
 
     def line_of(self, field: str) -> int | None:
         """Return the line number of a field, if known. For `content`, return that of its first control character."""
@@ -102,7 +102,7 @@ def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
         program = OURS if lines.keys() >= EXPORTED_NAMES else program
         dated = with_date_name(program, options.date_from) if options.date_from else program
         values, lines = renamed(values, lines, dated)
-    is_exported = lines.keys() >= EXPORTED_NAMES
+    is_exported = lines.keys() >= EXPORTED_NAMES and ("status" in lines or "published_at" not in all_lines)
     if is_exported and options.keeps_others and ("status" not in values or "draft" in values):
         values = _without_added(values)
     known = KNOWN if program else KNOWN_IN_REQUESTS

@@ -165,7 +165,7 @@ OF_UNKNOWN = {  # front matter, and its status without and with `publish`
     "published: 2020-01-02": (None, "published"),
     "date: 2020-01-02\nstatus: published": ("published", "published"),
     "date: 2020-01-02\ndraft: false": ("published", "published"),
-    "date: 2020-01-02\npublished: true": ("published", "published"),
+    "published_at: 2020-01-02\ncreated_at: 2020-01-02\nslug: a\nid: 1": (None, "published"),  # its status was removed
     "date: 2020-01-02\ndraft: true": ("draft", "draft"),
     "date: 2020-01-02\nunlisted: true": ("draft", "draft"),
     "tags: a": (None, None),
