@@ -39,10 +39,13 @@ def test_a_date_publishes_a_new_file_only_if_its_program_is_known_or_with_publis
     said = "created a.md: a draft, because its program is unknown: --publish publishes it"
     assert run("push", here)[1][0] == said
     assert (there()["a"]["status"], there()["a"]["published_at"]) == ("draft", "2026-01-02T00:00:00Z")
-    assert run("push", here, "--publish")[1][0] == "updated a.md"
-    (here / "a.md").write_text("---\ndate: 2026-01-02\n---\n# A, edited\n")
-    assert run("push", here)[1][0] == "updated a.md"
-    assert there()["a"]["status"] == "published"  # as it was
+    (here / "_posts").mkdir()
+    file = (here / "a.md").rename(here / "_posts/a.md")  # Now its program is known.
+    run("push", here)
+    for option, status in (("--quiet", "draft"), ("--publish", "published"), ("--quiet", "published")):
+        file.write_text(f"{file.read_text()} More.\n")
+        assert "updated _posts/a.md" in run("push", here, option)[1]
+        assert there()["a"]["status"] == status
     site = write_files(tmp_path / "jekyll", {"_posts/2026-01-02-b.md": "# B\n"})
     run("push", site)
     assert there()["b"]["status"] == "published"

@@ -235,12 +235,14 @@ class WorkingFolder:
 
     def record(self, name: str, post: Post) -> None:
         """Record that a file and its post now have the same content."""
-        own: Entry = {"sha256": self.sha256[name]}
-        if item := self.items.get(name):  # A pull writes the post's slugs.
-            known = self.entries.get(name, {}).get("file_former_slugs")
-            said = {"slug": slug_in(item) or post["slug"], "former_slugs": item.fields.get("former_slugs", known)}
-            own |= {f"file_{field}": value for field, value in said.items() if value not in (None, post.get(field, []))}
-        self.record_post(name, post, own)
+        known = self.entries.get(name, {})
+        said = {"status": known.get("file_status")}  # A pull writes the post's slugs.
+        if item := self.items.get(name):
+            former = item.fields.get("former_slugs", known.get("file_former_slugs"))
+            status = None if "status" in item.file.sources else ""
+            said = {"slug": slug_in(item) or post["slug"], "former_slugs": former, "status": status}
+        own = {f"file_{field}": value for field, value in said.items() if value not in (None, post.get(field, []))}
+        self.record_post(name, post, own | {"sha256": self.sha256[name]})
 
     def record_post(self, name: str, post: Post, own: Entry) -> None:
         """Record a post, and the FILE_FIELDS in `own`."""

@@ -96,7 +96,7 @@ class Assignment:
         self.unclear: dict[str, str] = {}  # messages for missing files, and for new files that may be the missing ones
         self.failures: list[Failure] = []  # for new files that get no slug
         self.names: dict[str, str] = {}  # file names by the slugs that the files keep or get
-        self.taken = {post["slug"] for post in posts.values()} - self._keep_slugs()
+        self.taken = {post["slug"] for post in posts.values()} - self._keep_slugs(working.sources.publish)
         free = [post for key, post in posts.items() if not self.exists(self.holders.get(key, ""))]
         self.free = {slug: post for post in free for slug in post.get("former_slugs", ())}
         self.free |= {post["slug"]: post for post in free}
@@ -106,7 +106,7 @@ class Assignment:
                 item.fields["former_slugs"] = [slug for slug in former if self.names.get(slug, name) == name]
         self._name_files(posts.values())
 
-    def _keep_slugs(self) -> set[str]:
+    def _keep_slugs(self, publish: bool) -> set[str]:
         """Give recorded files the new slug in front matter, or the post's slug. Return the slugs that become free."""
         given_up = set()
         for name, entry in self.entries.items():
@@ -115,6 +115,9 @@ class Assignment:
                 item.fields["slug"] = entry["slug"] if slug in ("", entry.get("file_slug")) else slug
                 if item.fields.get("former_slugs") == entry.get("file_former_slugs"):  # The post keeps its own.
                     item.fields.pop("former_slugs", None)
+                keeps_draft = (entry["status"], entry.get("file_status"), publish) == ("draft", "", False)
+                if keeps_draft and "status" not in item.file.sources:
+                    item.fields.pop("status", None)
                 given_up |= {entry["slug"]} - {item.fields["slug"]}
                 self.names.setdefault(item.fields["slug"], name)
             elif self.exists(name):

@@ -24,7 +24,7 @@ MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # maximum size of a state, enough for two
 MAX_COPIES = 100  # keep at most this many copies of states in the user's state folder
 WAY_OUT = "delete it to compare all files with the posts"
 POST_FIELDS = *STAYING, "etag", "fingerprint", "images"
-FILE_FIELDS = "sha256", "file_slug", "file_former_slugs"
+FILE_FIELDS = "sha256", "file_slug", "file_former_slugs", "file_status"
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 
 Entry = dict[str, Any]  # the record of a file and its post: see EntrySchema
@@ -33,12 +33,12 @@ Entry = dict[str, Any]  # the record of a file and its post: see EntrySchema
 class EntrySchema(PostSchema):
     """An Entry in the state: POST_FIELDS, FILE_FIELDS, and when the post was `seen`.
 
-    `file_slug` and `file_former_slugs` are the slugs in the file, if they differ from those of the post. `images` are
-    the base URLs of the post's images. These three fields are optional.
+    `file_slug` and `file_former_slugs` are the slugs in the file, if they differ from those of the post. `file_status`
+    is "" if the file contains none. `images` are the base URLs of the post's images. These fields are optional.
     """
 
     always = REQUIRED | {"etag", "fingerprint", "sha256", "seen"}
-    etag, fingerprint, sha256, file_slug, seen = (fields.String() for _ in range(5))
+    etag, fingerprint, sha256, file_slug, file_status, seen = (fields.String() for _ in range(6))
     file_former_slugs, images = fields.List(fields.String()), fields.List(fields.String())
 
     class Meta:
@@ -169,7 +169,7 @@ class SyncState:
         """Record a file, or forget it if `entry` is None. A dry run does nothing."""
         if self.dry_run:
             return
-        known, ignored = self.entries.get(name, {}), {"seen": "", "etag": ""}
+        known, ignored = self.entries.get(name, {}), {"seen": "", "etag": "", "file_status": ""}
         is_minor = entry and known | ignored == entry | ignored  # not worth a commit if the state is in a repository
         journal = None if is_minor and self.name != STATE and not self._journal else self.begin()
         self.entries.pop(name, None)
