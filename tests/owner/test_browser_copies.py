@@ -74,13 +74,8 @@ def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
 
 def test_text_typed_without_a_pause_reaches_the_server_meanwhile(window):
     window.open(EDIT)
-    content = window.browser.find_element(By.ID, "content")
-
-    def is_there():
-        content.send_keys("x")
-        return "Kept" in window.browser.find_element(By.ID, "saving").text
-
-    eventually(is_there)
+    content, said = (window.browser.find_element(By.ID, each) for each in ("content", "saving"))
+    eventually(lambda: content.send_keys("x") or "Kept" in said.text)
 
 
 @pytest.mark.parametrize("path", [EDIT, NEW])
