@@ -25,7 +25,6 @@ class RequestCounts:
         self.seconds: dict[str | None, float] = defaultdict(float)
 
     def count(self, endpoint: str | None, status: str, seconds: float) -> None:
-        """Count a request by its status and, if it has one, its endpoint."""
         self.counts[endpoint, status][bisect_left(BUCKETS, seconds)] += 1
         self.seconds[endpoint] += seconds
 

@@ -18,7 +18,6 @@ from blogapi.storage.errors import DoesNotExist
 T = TypeVar("T")
 Clock = Callable[[], float]
 MAX_LAST = 64 * 1024  # `defer_last` collects about this many characters; indexing them takes 10 ms
-PAUSE_SECONDS = 0.001  # not 0, because our server polls its sockets only during a longer pause
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # matches a placeholder in SQL text, but not PostgreSQL's cast "::"
 
 
@@ -110,7 +109,7 @@ class Loop:
 
     def pause(self) -> None:
         """Let other requests and other programs go on between two steps of a long operation."""
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(0.001)  # not 0, because our server polls its sockets only during a longer pause
 
 
 BLOCKING = Loop()

@@ -156,8 +156,7 @@ def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Und
         return None
     action, reason = "left", _conflict(changes, key)
     if not reason:
-        tx = reader if isinstance(reader, Transaction) else None
-        action, reason = _restore(tx, post_id, present, target)
+        action, reason = _restore(reader if isinstance(reader, Transaction) else None, post_id, present, target)
     return Undone(post_id, (target or present)["title"], action, reason)
 
 

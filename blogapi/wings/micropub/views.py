@@ -229,6 +229,5 @@ def answer_media_query() -> Response:
 @views.route(MEDIA, methods=OTHER_METHODS)
 def refuse_method() -> NoReturn:
     """Refuse all other methods, or return 401 if the request has no key."""
-    request = current_request()
-    authorize(request)
+    authorize(current_request())
     raise MethodNotAllowed(["GET", "HEAD", "POST"])

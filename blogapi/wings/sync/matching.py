@@ -198,8 +198,7 @@ class Ancestry:
         self._proofs[entry["seen"]] = max(self._proofs.get(entry["seen"], ""), entry["updated_at"])
 
     def _is_proven(self, entry: Entry) -> bool:
-        proofs = self._proofs.items()
-        return any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in proofs)
+        return any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in self._proofs.items())
 
     def is_successor(self, entry: Entry, current: Post | None, ask: bool) -> bool:
         """Return whether a post descends from its record or was deleted after it. `ask` the service if necessary.

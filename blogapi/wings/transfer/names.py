@@ -150,7 +150,7 @@ class SpoolEntry(NamedTuple):
 
 
 def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
-    """Give posts that share a slug more and more specific slugs from `_slugs`, until all differ or none are left.
+    """Give posts that share a slug more and more specific ones (`possible_slugs`), until all differ or none are left.
 
     Posts that still share a slug at the end keep their original slugs. A slug that is in the front matter of only one
     post does not change.
@@ -163,7 +163,7 @@ def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
     for step in range(1, 3 + 2 * max((len(entry.parents) for entry in entries), default=0)):
         counts = Counter(slugs)
         slugs = [
-            slug if is_fixed or counts[slug] == 1 else _slugs(entry)[: step + 1][-1]
+            slug if is_fixed or counts[slug] == 1 else possible_slugs(entry)[: step + 1][-1]
             for entry, slug, is_fixed in zip(entries, slugs, fixed, strict=True)
         ]
     counts = Counter(slugs)
@@ -173,11 +173,6 @@ def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
 
 
 def possible_slugs(entry: SpoolEntry) -> list[str]:
-    """Return the slugs that a post may get: its own, then more and more specific ones."""
-    return [*dict.fromkeys(_slugs(entry))]
-
-
-def _slugs(entry: SpoolEntry) -> list[str]:
     """Return the slug of a post with each prefix to try: none, language, folders, day, and day with folders."""
     above = [entry.parents[-depth:] for depth in range(1, len(entry.parents) + 1)]
     days = [(entry.day, *folders) for folders in ((), *above)] if entry.day not in ("", NO_DATE) else []

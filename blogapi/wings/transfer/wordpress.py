@@ -75,6 +75,8 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
     first = dict(reversed(meta))  # the first value of each name
     content = child_text(item, "encoded", "content")
     html = REUSABLE_BLOCK.sub(lambda match: blocks.get(match[1], match[0]), content, MAX_BLOCKS)
+    without_shortcodes = CODE.sub(_code, CAPTION.sub(_figure, html))
+    in_paragraphs = without_shortcodes if "<!-- wp:" in without_shortcodes else paragraphs(without_shortcodes)
     link, slug = child_text(item, "link"), unquote(child_text(item, "post_name"))
     older = [value for name, value in meta if name == "_wp_old_slug" and value]
     fields = {
@@ -86,7 +88,7 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         "tags": [text_of(term) for kind in ("post_tag", "category") for domain, term in terms if domain == kind],
         "excerpt": text_of(child_text(item, "encoded", "excerpt")),
         "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
-        "html": with_footnotes(_without_shortcodes(html), first.get("footnotes", "")),
+        "html": with_footnotes(in_paragraphs, first.get("footnotes", "")),
         "params": _params(item, meta),
     }
     post = ExportedPost(child_text(item, "post_id"), fields, child_text(item, "post_type"), when, date_text)
@@ -95,11 +97,6 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
     post.comments = len(item.findall("{*}comment"))
     post.has_missing_blocks = bool(REUSABLE_BLOCK.search(html))
     return post
-
-
-def _without_shortcodes(html: str) -> str:
-    html = CODE.sub(_code, CAPTION.sub(_figure, html))
-    return html if "<!-- wp:" in html else paragraphs(html)
 
 
 def _date(item: Element, zone: tzinfo) -> tuple[str, str]:
