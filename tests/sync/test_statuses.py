@@ -35,12 +35,11 @@ def test_a_push_takes_the_same_as_an_import(files, run, there):
 
 
 def test_a_date_publishes_a_new_file_only_if_its_program_is_known_or_with_publish(run, there, tmp_path):
-    here = write_files(tmp_path / "plain", {"a.md": "---\ndate: 2026-01-02\n---\n# A\n"})
-    said = "created a.md: a draft, because its program is unknown: --publish publishes it"
+    here = write_files(tmp_path / "plain", {"notes/a.md": "---\ndate: 2026-01-02\n---\n# A\n"})
+    said = "created notes/a.md: a draft, because its program is unknown: --publish publishes it"
     assert run("push", here)[1][0] == said
     assert (there()["a"]["status"], there()["a"]["published_at"]) == ("draft", "2026-01-02T00:00:00Z")
-    (here / "_posts").mkdir()
-    file = (here / "a.md").rename(here / "_posts/a.md")  # Now its program is known.
+    file = (here / "notes").rename(here / "_posts") / "a.md"  # Now its program is known.
     run("push", here)
     for option, status in (("--quiet", "draft"), ("--publish", "published"), ("--quiet", "published")):
         file.write_text(f"{file.read_text()} More.\n")

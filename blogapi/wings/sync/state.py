@@ -230,12 +230,9 @@ def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Entry]]:
         if line:
             is_older = known and len(heads) > 1 and line["updated_at"] < known["updated_at"]
             entries[name] = known if is_older else seen | line
-    return head, {checked_name(name): _load(entry) for name, entry in entries.items()}
-
-
-def _load(entry: dict[str, Any]) -> Entry:
-    """Validate an entry, and return it. Older versions called the fingerprint `said`."""
-    return ENTRY_SCHEMA.load({"fingerprint" if name == "said" else name: entry[name] for name in entry})
+    new_names = {"said": "fingerprint"}  # older versions called it `said`
+    renamed = ((name, {new_names.get(key, key): entry[key] for key in entry}) for name, entry in entries.items())
+    return head, {checked_name(name): ENTRY_SCHEMA.load(entry) for name, entry in renamed}
 
 
 def _line(value: Any) -> bytes:
