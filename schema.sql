@@ -94,7 +94,7 @@ CREATE INDEX post_status ON post (status, id);
 
 CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
 
-CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner's page
+CREATE INDEX post_updated ON post (status, updated_at, id);  -- for lists sorted by `updated_at`, `blogapi undo` and the deletion of images
 
 -- Slugs under which posts were published, but are not published now: earlier slugs, and the slug of a post that was
 -- unpublished. Each slug still leads to its post, and no other post can use it.

@@ -76,6 +76,6 @@ def yaml_events(text: str, max_events: int, max_depth: int) -> Iterator[yaml.Eve
 
 def _check(values: int, max_values: int, depth: int = 0, max_depth: int = 0, line: int = 1) -> None:
     if depth > max_depth:
-        raise OutOfBounds(f"must be nested at most {max_depth} deep", line)
+        raise OutOfBounds(f"must not be nested more than {max_depth} levels deep", line)
     if values > max_values:
         raise OutOfBounds(f"must have at most {max_values:,} values")

@@ -76,8 +76,8 @@ FIELDS: dict[str, Field] = {
     "former_slugs": Field(
         "slugs",
         "optional",
-        "The slugs that the post has had since it was published, newest first. They lead to it, and no other post can "
-        "take them. A PUT that leaves them out keeps them; null or [] gives them up.",
+        "The slugs that the post has had since it was published, newest first. They still lead to the post, and no "
+        "other post can use them. A PUT that leaves them out keeps them; null or [] gives them up.",
         max_length=MAX_FORMER_SLUGS,
         empty=[],
         stays=True,

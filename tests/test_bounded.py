@@ -6,7 +6,7 @@ import pytest
 from blogapi.bounded import OutOfBounds, check_json, check_toml, yaml_events
 from tests.cases import cases
 
-DEEP, MANY = "must be nested at most [0-9]+ deep", "must have at most [0-9]+ values"
+DEEP, MANY = "must not be nested more than [0-9]+ levels deep", "must have at most [0-9]+ values"
 
 
 @cases(

@@ -107,7 +107,7 @@ def why_refused(authorization: str) -> str:
         return "the API key is empty; is the shell variable that holds it set?"
     if not re.fullmatch(keys.KEY_PATTERN, key.strip()):
         return "the API key is unknown: a complete key is blog_ followed by 43 characters, without quotes"
-    return "the API key is unknown or revoked; blogapi keys list shows the keys, keys regenerate NAME replaces one"
+    return "the API key is unknown or revoked; `blogapi keys list` shows keys, and `keys regenerate NAME` replaces one"
 
 
 def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Request, KnownKey], None]:

@@ -22,7 +22,7 @@ MAX_MESSAGE = 500
 HTML = "text/html; charset=utf-8"
 # The part that clients may write before the name of a resource, as in /api/v1/posts or /v2/posts
 BEFORE_RESOURCE = re.compile("/*(?:(?:api|v[0-9])/+)*", re.IGNORECASE)
-MESSAGES = {404: "no such path", 500: "internal error; the log says more"}
+MESSAGES = {404: "no such path", 500: "internal error; see the log for details"}
 
 errors = Blueprint("errors", __name__)
 log = logging.getLogger(__name__)

@@ -57,8 +57,8 @@ class Form:
                 for piece in _joined(pieces(self.request, self.max_bytes, self.too_large)):
                     yield from filter(None, parser.parse(piece))
         except MultipartError:
-            reason = f"of at most {self.max_parts} parts, ending with its boundary, as curl -F sends it"
-            raise BadRequest(f"body: must be {FORM} {reason}") from None
+            reason = f"of at most {self.max_parts} parts, as curl -F sends it"
+            raise BadRequest(f"body: must be a complete {FORM} body {reason}") from None
 
 
 def _joined(parts: Iterator[bytes]) -> Iterator[bytes]:

@@ -67,7 +67,7 @@ class Request(flask.Request):
 
     @property
     def client(self) -> bytes | str:
-        """The client that takes turns with others: a key or session, or "" for all strangers together."""
+        """The client that takes turns with others: a key or session, or "", which all strangers share here."""
         return self.key.digest if self.key else self.session
 
     @property
@@ -167,7 +167,7 @@ def parse_body(request: Request) -> dict[str, Any]:
     if mimetype not in JSON_TYPES and request.operation.parse_file:
         return request.operation.parse_file(request)
     if "unknown" in request.query:
-        raise ValidationError("is for text/markdown only", "unknown")
+        raise ValidationError("applies only to text/markdown", "unknown")
     body = parse_json(request.body)
     for name in SET_BY_SERVICE:
         body.pop(name, None)

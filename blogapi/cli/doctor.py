@@ -63,7 +63,7 @@ def _database(config: Config) -> str:
             raise ValueError(f"{database.engine.name} is damaged: {damage.splitlines()[-1]}; restore a backup")
         indexes = {name for (name,) in database.rows(SQL(INDEXES[database.dialect]))}
         if missing := {*INDEX.findall(section(SCHEMA, "")[0])} - indexes:
-            raise ValueError(f"the index {min(missing)} is missing: blogapi copy makes a copy that has it again")
+            raise ValueError(f"index {min(missing)} is missing: blogapi copy creates a copy with the index restored")
         return database.engine.name
 
 

@@ -44,8 +44,8 @@ def given_url(value: str) -> str:
 def list_images(unused: bool, deletes: bool, old: str | None) -> None:
     """List the images: id, size in bytes, time of the upload, name.
 
-    With --rebase, instead make the URLs of images in all posts begin with the current BLOGAPI_URL. A single undo
-    reverts this.
+    With --rebase, rewrite the image URLs in all posts to begin with the current BLOGAPI_URL. A single undo reverts
+    this.
     """
     if deletes and not unused:
         raise click.UsageError("--delete needs --unused")

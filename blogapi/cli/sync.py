@@ -53,7 +53,7 @@ SHARED = (
     click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=refuse_force),
 )
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-DELETE_ALL = click.option("--delete-all", is_flag=True, help="Like --delete, but also delete if most of them are gone.")
+DELETE_ALL = click.option("--delete-all", is_flag=True, help="Like --delete, even if most files or posts are gone.")
 
 
 def shared(flag: str) -> Callable[[Callable], Callable]:

@@ -30,11 +30,13 @@ def utc(value: str) -> str:
 
 
 @click.command("undo")
-@click.option("--since", required=True, metavar="TIME", type=utc, help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
+@click.option(
+    "--since", required=True, metavar="TIME", type=utc, help="A date or time in UTC, such as 2026-11-20T10:10:00Z."
+)
 @click.option(
     "--key",
     metavar="NAME",
-    help="Undo only changes made with this key, or by `import`, `settings`, `autosave`, `rebase` or `undo`.",
+    help="Undo only the changes made by NAME: a key, or `import`, `settings`, `autosave`, `rebase` or `undo`.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation that is needed without --key.")

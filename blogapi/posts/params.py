@@ -33,7 +33,7 @@ def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
         if count > max_values:
             raise ParamsError("", f"must have at most {max_values:,} values")
         if value and depth >= MAX_DEPTH and isinstance(value, dict | list):
-            raise ParamsError(place, f"must be nested at most {MAX_DEPTH} deep")
+            raise ParamsError(place, f"must not be nested more than {MAX_DEPTH} levels deep")
         if isinstance(value, dict):
             _check_names(value, place)
         elif not isinstance(value, list) and not (value is None and is_nullable):

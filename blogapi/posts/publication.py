@@ -13,7 +13,7 @@ from blogapi.storage.errors import Rejected
 from blogapi.storage.models import Post
 
 CLOCK_SKEW = timedelta(minutes=1)  # a client's clock may be ahead by this much
-FUTURE = "must not be in the future unless the status is scheduled, which a PATCH or a PUT by slug can set"
+FUTURE = "must not be in the future unless the status is scheduled, which a PATCH or a PUT can set"
 
 
 def publication_date(

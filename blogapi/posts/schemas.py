@@ -60,7 +60,7 @@ def params_field(description: str, merges: bool = False) -> fields.Dict:
             raise ValidationError({error.place: [error.reason]}) from None
         return MergePatch(values) if merges else values
 
-    bounds = "Strings, numbers, booleans, arrays and objects, at most 8 deep, 500 in all, and 32 KiB as JSON."
+    bounds = "Strings, numbers, booleans, arrays and objects, at most 500, 8 levels deep, and 32 KiB as JSON."
     names = "Names have 1 to 64 characters." + " They are merged at every level; null removes a name." * merges
     messages = NOT_NULL | {"invalid": "must be an object"}
     return fields.Dict(error_messages=messages, post_load=check, **doc(f"{description} {bounds} {names}"))
@@ -234,7 +234,7 @@ def has_words(text: str) -> None:
 
 
 class ListQuerySchema(QuerySchema):
-    """The query of GET /posts."""
+    """The query of `GET /v1/posts`."""
 
     limit = page_size("posts")
     status = choice(documents.STATUSES, "Only posts of this status.")
@@ -280,10 +280,10 @@ class ListQuerySchema(QuerySchema):
         length(1, MAX_QUERY),
         has_words,
         **doc(
-            "Words to look for, 1 to 200 characters: finds posts with all of them in title, content, excerpt or tags. "
-            'Case and diacritics make no difference. `word*` finds words that begin with it, `"several words"` finds '
-            "them in sequence; nothing else is special. In scripts without spaces between words, each character is "
-            "a word, and consecutive characters match in sequence."
+            "Words to look for, 1 to 200 characters: finds posts with all of them in the title, content, excerpt or "
+            'tags. Case and diacritics make no difference. `word*` finds words that begin with it, `"several words"` '
+            "finds them in sequence; nothing else is special. In scripts without spaces between words, each character "
+            "is a word, and consecutive characters match in sequence."
         ),
     )
 

@@ -212,7 +212,7 @@ def put(
 def refuse_former_slug(post: Fields, ref: PostRef) -> None:
     """Raise Rejected if `ref` is a former slug of the post, because a file with an old name must not rename it."""
     if isinstance(ref, str) and ref != post["slug"]:
-        raise Rejected("slug", f"post {post['id']} had it before, but is {post['slug']} now")
+        raise Rejected("slug", f"post {post['id']} used to have this slug; its slug is now {post['slug']}")
 
 
 def write_version(

@@ -119,7 +119,7 @@ class Background:
         write = self.database.write
         for webhook in webhooks.listing(self.database):
             if count := self.repeat(write, webhooks.fail_surplus, webhook.id):
-                log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, count)
+                log.warning("webhook %s has too many pending deliveries: dropped the oldest: %s", webhook.id, count)
             self.repeat(write, webhooks.prune, webhook.id)
         for prune in (idempotency.prune, images.prune, history.prune_purged, proposals.prune_purged):
             self.repeat(write, prune)

@@ -34,7 +34,7 @@ Fields = dict[str, str]  # entries of the WSGI environment
 Refusal = tuple[int, str]
 
 CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
-TOO_LARGE: Refusal = (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all")
+TOO_LARGE: Refusal = (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in total")
 FRAGMENT: Refusal = (400, "the target must not have a fragment; in a path, # is written %23")
 HOST: Refusal = (400, "Host: must be given once: a host and an optional port")
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
@@ -71,7 +71,7 @@ BUSY: Refusal = (503, "too many large responses are being sent; try again")
 # Prefixes of the fields that take quadratic time to parse (2 ms for MAX_PARSED_BYTES)
 PARSED_FIELDS = ("ACCEPT", "CACHE-CONTROL", "CONTENT-ENCODING", "CONTENT-TYPE", "IF-", "RANGE")
 MAX_PARSED_BYTES = 2048
-PARSED_TOO_LARGE: Refusal = (431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all")
+PARSED_TOO_LARGE: Refusal = (431, "Accept, Content-Type, If-Match and similar fields must not exceed 2,048 bytes")
 ORIGIN = re.compile(rb"^origin:[ \t]*([!-~]+)", re.IGNORECASE | re.MULTILINE)
 # RFC 3986, section 3.2: a host and an optional port
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9]{0,5})?")

@@ -29,7 +29,7 @@ class SlugTaken(Rejected):
     """Another post has this slug now, or had it before."""
 
     def __init__(self, slug: str, post_id: int, present: str, field: str = "slug"):
-        now = "" if slug == present else f": post {post_id} had it before, but is {present} now"
+        now = "" if slug == present else f": post {post_id} used to have this slug; its slug is now {present}"
         super().__init__(field, f"{'' if field == 'slug' else f'{slug} is '}already taken by another post{now}")
 
 

@@ -120,7 +120,7 @@ def check_known(reader: Reader, name: str) -> None:
 def check_not_secret(name: str) -> None:
     """Raise BadKeyName if the name contains an API key. The message does not repeat the key."""
     if re.search(KEY_PATTERN, name):
-        raise BadKeyName("this is an API key, not the name of one; blogapi keys list shows the names")
+        raise BadKeyName("this is an API key, not the name of one; `blogapi keys list` shows the names")
 
 
 def _is_known(reader: Reader, name: str) -> bool:

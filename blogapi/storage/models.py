@@ -11,7 +11,8 @@ from blogapi.storage.setup import SCHEMA
 FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"
 SCOPES = (FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY)
 # The authors of changes that are made without a key. Only version 1.1 wrote "autosave".
-AUTHORS = ("settings", "autosave", "import", "rebase", "undo")
+OWNER_NAME = "settings"  # the former name of the owner's page
+AUTHORS = (OWNER_NAME, "autosave", "import", "rebase", "undo")
 MAX_ID = 2**63 - 1
 
 
@@ -22,7 +23,7 @@ class Author(NamedTuple):
     drafts_only: bool = False  # whether the author is a key that may only write drafts
 
 
-OWNER = Author("settings")
+OWNER = Author(OWNER_NAME)
 
 
 class BaseModel(Model):

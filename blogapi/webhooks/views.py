@@ -39,7 +39,7 @@ def check_headers(headers: dict[str, Any]) -> None:
     if not all(isinstance(text, str) for text in headers.values()):
         raise ValidationError(NOT_HEADERS)
     if len(headers) > MAX_HEADERS or sum(map(len, chain(headers, headers.values()))) > MAX_HEADER_BYTES:
-        raise ValidationError(f"must be at most {MAX_HEADERS}, with {MAX_HEADER_BYTES:,} characters in all")
+        raise ValidationError(f"must have at most {MAX_HEADERS} headers and {MAX_HEADER_BYTES:,} characters in total")
     if len({name.lower() for name in headers}) < len(headers):
         raise ValidationError("must not have a name twice")
     for name, text in headers.items():
@@ -66,8 +66,8 @@ class WebhookInputSchema(InputSchema):
         validate=check_headers,
         error_messages=schemas.NOT_NULL | {"invalid": NOT_HEADERS},
         **doc(
-            "Headers to send with each request, for example `Authorization`: at most 10, with 4,096 characters in all. "
-            "Their values are never shown.",
+            "Headers to send with each request, for example `Authorization`: at most 10, with 4,096 characters in "
+            "total. Their values are never shown.",
             additionalProperties={"type": "string", "pattern": f"^{HEADER_VALUE.pattern}$"},
             maxProperties=MAX_HEADERS,
         ),
@@ -77,7 +77,7 @@ class WebhookInputSchema(InputSchema):
         validate=Range(0, MAX_AFTER, error="must be from {min} to {max}"),
         error_messages=schemas.NOT_NULL | {"invalid": "must be a whole number"},
         **doc(
-            "Delays events by this many seconds, and sends only the last. With 0, the default, each is sent at once."
+            "Waits this many seconds, then sends only the last event; with 0 (the default), sends each event at once."
         ),
     )
     body = choice(webhooks.BODIES, "`event`, the default, or `dispatch`, the format of GitHub's `repository_dispatch`.")

@@ -16,8 +16,8 @@ MISSING_KEY = "Authorization: missing; must be 'Bearer' and an API key"
 OTHER_SCHEME = "Authorization: the scheme must be Bearer, followed by an API key"
 EMPTY_KEY = "Authorization: the API key is empty; is the shell variable that holds it set?"
 UNKNOWN_KEY = (
-    "Authorization: the API key is unknown or revoked; blogapi keys list shows the keys, "
-    "keys regenerate NAME replaces one"
+    "Authorization: the API key is unknown or revoked; `blogapi keys list` shows keys, "
+    "and `keys regenerate NAME` replaces one"
 )
 
 TORN_KEY = "Authorization: the API key is unknown: a complete key is blog_ followed by 43 characters, without quotes"
@@ -265,7 +265,7 @@ def test_a_crash_is_500_and_reveals_nothing(app, client, caplog, monkeypatch):
     monkeypatch.setitem(app.view_functions, "api.posts.list_posts", lambda: 1 / 0)
     with caplog.at_level(logging.ERROR):
         answer = client.get("/v1/posts")
-    assert without_id(message(answer, 500)) == "internal error; the log says more"
+    assert without_id(message(answer, 500)) == "internal error; see the log for details"
     assert "ZeroDivisionError" in caplog.text
     assert answer.json["message"] in caplog.text
     assert quota(answer)[0] == 1_000_000

@@ -95,7 +95,7 @@ def test_a_key_has_one_scope(path, run, flags):
 @cases("command", ["create", "regenerate", "revoke"])
 def test_a_key_in_place_of_a_name_is_refused_and_not_repeated(run, path, command):
     run("keys", "create", "taken")
-    refusal = "this is an API key, not the name of one; blogapi keys list shows the names"
+    refusal = "this is an API key, not the name of one; `blogapi keys list` shows the names"
     assert run("keys", command, f"{keys.new_key()}\r") == (1, [], [refusal])
     assert names(path) == ["taken"]
 

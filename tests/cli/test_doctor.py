@@ -70,7 +70,7 @@ def test_damage_and_a_missing_index_are_found(path, run, folder):
     run("keys", "create", "mine")
     run("import", folder(a="A" * 500_000))
     execute(path, "DROP INDEX post_status")
-    assert checks()[1]["database"].startswith("WRONG: the index post_status is missing: ")
+    assert checks()[1]["database"].startswith("WRONG: index post_status is missing: ")
     with open(path, "r+b") as file:
         file.seek(-100 * 4096, os.SEEK_END)
         file.write(b"\xff" * 40 * 4096)

@@ -217,7 +217,7 @@ def test_a_file_with_an_old_name_neither_creates_nor_renames_a_post(run, folder,
     top = folder(a="---\ndate: 2020-01-01\n---\nA")
     run("import", "--publish", top)
     storage.write(posts.change, "a", {"slug": "b"}, Author("tests"))
-    told = f"{top}/a.md: slug: post 1 had it before, but is b now"
+    told = f"{top}/a.md: slug: post 1 used to have this slug; its slug is now b"
     for options in (["--publish"], ["--publish", "--dry-run"]):
         status, lines, errors = run("import", *options, top)
         assert (status, lines[0].endswith("made 0, changed 0, unchanged 0, refused 1"), errors) == (1, True, [told])

@@ -60,7 +60,7 @@ def accident(at):
 DONE = [
     "1 “Over”: changed back",
     "2 “Gone”: restored",
-    "3 “Edited”: left, good changed it since",
+    "3 “Edited”: left, good has changed it since",
     "4 “Spam”: moved to the trash",
     "changed back 1, restored 1, moved to the trash 1, left 1",
 ]

@@ -87,7 +87,7 @@ def test_a_post_that_another_key_has_changed_since_is_left_alone_and_reported(bl
     blog.change(deleted)
     blog.delete(deleted, by="good")
     before = blog.state()
-    left = ("left", "good changed it since")
+    left = ("left", "good has changed it since")
     assert blog.undo(key="bad") == {changed: left, created: left, deleted: left}
     assert blog.state() == before
 
@@ -146,7 +146,7 @@ def test_a_slug_stays_taken_if_its_post_is_left_alone(blog):
     blog.change(theirs, by="good")
     assert blog.undo(key="bad") == {
         mine: ("changed back", "its slug a is taken, so it has a-2"),
-        theirs: ("left", "good changed it since"),
+        theirs: ("left", "good has changed it since"),
     }
 
 

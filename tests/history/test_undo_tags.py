@@ -44,7 +44,7 @@ def test_only_the_tag_changes_of_the_key_are_undone(blog):
     blog.change(theirs, by="good", title="B")
     blog.retag(tags.delete, "a")
     blog.change(both, by="good", title="B")
-    left = "good changed it since; its tags stay renamed or removed"
+    left = "good has changed it since; its tags stay renamed or removed"
     assert blog.undo(key="bad") == {theirs: CHANGED, both: ("left", left)}
     shown, _ = blog.state()
     assert [(post["title"], post["tags"]) for post in shown] == [("B", []), ("B", ["a", "b"])]

@@ -128,7 +128,7 @@ def test_json_that_cannot_be_read_is_refused_with_the_line_and_quickly():
         '{"a": "b\n': "never ends",
         '{"a": 1,\n "b": x}': "line 2: not valid JSON",
         '{"a": 1, "a": 2}': "given twice",
-        '{"a": ' + "[" * 30_000 + "]" * 30_000 + "}": "at most 16 deep",
+        '{"a": ' + "[" * 30_000 + "]" * 30_000 + "}": "more than 16 levels deep",
         '{"a": [' + "1," * 3000 + "1]}": "at most 2,000 values",
         '{"a": "' + "b" * 70_000 + '"}': "longer than 64 KiB",
         '{"a": "\\ud800"}': "half of a surrogate pair",
@@ -140,7 +140,7 @@ def test_json_that_cannot_be_read_is_refused_with_the_line_and_quickly():
     assert parse(f'{{"title": "A", "n": {"1" * 5000}}}'.encode()).fields["params"] == {"n": "1" * 5000}
 
 
-DEEP = "the front matter must be nested at most 16 deep"
+DEEP = "the front matter must not be nested more than 16 levels deep"
 
 
 @cases(

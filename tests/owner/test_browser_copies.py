@@ -230,7 +230,7 @@ def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(wi
     window.send("This post is live now.")
     with window.next_page():
         window.click("Save draft")
-    assert "Not saved: this post is live now. Update shows readers the text below." in window.text
+    assert "Not saved: this post is live now. Press Update to show readers the text below." in window.text
     assert window.stored(2) == "Rises."
     window.fill(content="ence.")
     window.update()
@@ -299,7 +299,7 @@ def test_a_passage_that_was_typed_over_is_two_clicks_away(window, axe):
     with window.next_page():
         window.browser.find_element(By.LINK_TEXT, "Earlier text").click()
     assert window.browser.find_element(By.CSS_SELECTOR, ".text").text == f"One. {words}"
-    assert "green lines only in this text" in window.text
+    assert "green lines are only in this text" in window.text
     if window.browser.name == "chrome":
         window.check(axe)
     window.click("Restore this text")

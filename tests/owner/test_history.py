@@ -95,7 +95,7 @@ def test_any_two_versions_can_be_compared(owner, client, post):
         page = view(owner, f"{action}?old={old}&new={new}")
         assert page.all("del, ins") == lines, (old, new)
     assert page.said[-1] == "There are no differences."
-    assert page.said[0].startswith("Red lines are only in the version of 2026-11-20 12:00 UTC, green lines only in the")
+    assert page.said[0].startswith("Red lines are only in the version of 2026-11-20 12:00 UTC, and green lines are")
     for query, status in (("old=9", 404), ("old=x", 400), ("old=1&new=-1", 400), (f"old={10**18}", 404)):
         assert view(owner, f"{action}?{query}").status == status, query
 

@@ -234,7 +234,7 @@ def test_a_post_that_went_live_while_it_was_edited_is_changed_only_after_a_quest
     page = view(owner, "/settings/posts/1/edit")
     clock.now += 3601
     page = page.press("Save", content="One. Half a sen")
-    asked = "Not saved: this post is live now. Update shows readers the text below."
+    asked = "Not saved: this post is live now. Press Update to show readers the text below."
     assert (page.status, page.all(".problem")) == (412, [asked])
     assert client.get("/v1/posts/1").json["content"] == "One."
     assert page.press("Update").said[0] == "“A title” was saved."

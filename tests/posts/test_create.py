@@ -213,7 +213,7 @@ MANY = [b'{"tags": [' + b"[]," * 10_000 + b'""]}', b'{"a": "x", ' + b"1," * 10_0
     (b'{"title": -Infinity}', "body: must be JSON, which does not allow -Infinity"),
     (b'{"title": "a", "title": "b"}', 'body: must not have "title" twice in an object'),
     (b'{"tags": [{"a": 1, "a": 2}]}', 'body: must not have "a" twice in an object'),
-    *((body, "body: must be nested at most 100 deep") for body in DEEP),
+    *((body, "body: must not be nested more than 100 levels deep") for body in DEEP),
     *((body, "body: must have at most 10,000 values") for body in MANY),
     *((body, "body: must have numbers of at most 100 digits") for body in (b"9" * 101, b"[-1." + b"9" * 98 + b"]")),
     (b"[" + b"9" * 100 + b", 0." + b"1" * 98 + b"]", "body: must be a JSON object"),

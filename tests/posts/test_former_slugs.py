@@ -110,17 +110,16 @@ def test_former_slugs_are_in_lists_files_revisions_and_webhooks(client, renamed,
 
 
 def test_no_other_post_can_take_a_former_slug(client, post, renamed):
-    taken = "already taken by another post: post 1 had it before, but is b now"
+    taken = "already taken by another post: post 1 used to have this slug; its slug is now b"
     assert message(client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "a"})) == f"slug: {taken}"
     assert post(title="A")["slug"] == "a-2"
     assert post(title="B")["slug"] == "b-2"
     assert message(client.patch("/v1/posts/2", json={"slug": "a"})) == f"slug: {taken}"
-    for name in ("a", "b"):
+    for name, told in {"a": taken, "b": "already taken by another post"}.items():
         answer = client.patch("/v1/posts/2", json={"former_slugs": [name]})
-        rest = ": post 1 had it before, but is b now" if name == "a" else ""
-        assert message(answer) == f"former_slugs: {name} is already taken by another post{rest}"
+        assert message(answer) == f"former_slugs: {name} is {told}"
     answer = client.post("/v1/posts", json={"title": "C", "content": "B", "former_slugs": ["x", "a"]})
-    assert message(answer) == "former_slugs: a is already taken by another post: post 1 had it before, but is b now"
+    assert message(answer) == f"former_slugs: a is {taken}"
     assert by_slug(client, "x").status_code == 404
 
 
@@ -149,7 +148,7 @@ def test_a_published_only_key_finds_only_published_posts(app, client, renamed):
 
 
 def test_put_by_a_former_slug_is_refused_and_names_the_current_one(client, renamed):
-    told = "slug: post 1 had it before, but is b now"
+    told = "slug: post 1 used to have this slug; its slug is now b"
     body = {"title": "A", "content": "B"}
     assert message(by_slug(client, "a", "PUT", json=body)) == told
     assert message(by_slug(client, "a", "PUT", json=body, headers={"If-None-Match": "*"})) == told

@@ -55,7 +55,7 @@ NAME = "a name must be one line of 1 to 64 characters, at least one of them visi
     *(({"a": text}, f"params.a: {CONTROL}") for text in ("\0", "\ud800")),
     *(({"a": number}, "params.a: must be within ±2^53, or a string") for number in (2**53 + 1, -(10**400))),
     ({"a": float("inf")}, "params.a: must be a finite number"),
-    *((nested(depth), f"params{'.a' * 8}: must be nested at most 8 deep") for depth in (9, 1000)),
+    *((nested(depth), f"params{'.a' * 8}: must not be nested more than 8 levels deep") for depth in (9, 1000)),
     *((params, "params: must have at most 500 values") for params in ({"a": [0] * 500}, MANY)),
     ({"a": "b" * (32 * 1024 - 7)}, "params: must have at most 32 KiB as JSON"),
 )
@@ -254,5 +254,5 @@ def test_invalid_params_in_a_file_are_refused_with_the_line(client, front_matter
 def test_only_a_file_can_have_other_names(client):
     for method, path in (("POST", "/v1/posts"), ("PUT", "/v1/posts/by-slug/a")):
         answer = client.open(f"{path}?unknown=params", method=method, json=POST)
-        assert message(answer) == "unknown: is for text/markdown only"
+        assert message(answer) == "unknown: applies only to text/markdown"
     assert message(client.patch("/v1/posts/1?unknown=params", json=POST)).startswith('"unknown": unknown parameter')

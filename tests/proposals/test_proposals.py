@@ -263,7 +263,7 @@ def test_their_number_and_size_are_bounded(client, agent, post):
         propose(agent, "/v1/posts/2", content=f"{number}{wide}")
     body = json.dumps({"content": f"3{wide}"}, ensure_ascii=False).encode()
     large = agent.post("/v1/posts/2/proposals", data=body, content_type="application/json")
-    assert message(large, 400).startswith("proposals: must be at most 16,000,000 bytes in all, ")
+    assert message(large, 400).startswith("proposals: must not exceed 16,000,000 bytes in total, ")
     assert sum(len(answer.json) for answer in answers(client, "/v1/proposals")) == 23
 
 

@@ -40,7 +40,7 @@ def test_undo_reverts_proposals_made_or_applied_with_a_key_or_with_any_key(clien
 
 def test_undo_leaves_a_post_that_another_key_changed_since(client, database, proposed):
     client.patch(POST, json={"excerpt": "x"})
-    assert undone(database, "drafts-only") == [("left", "A", "tests changed it since"), WITHDRAWN]
+    assert undone(database, "drafts-only") == [("left", "A", "tests has changed it since"), WITHDRAWN]
 
 
 @pytest.mark.usefixtures("proposed")
@@ -87,7 +87,7 @@ def test_proposals_in_the_trash_count_for_every_bound(client, agent, post, datab
     in_trash = ", including those for posts in the trash; apply or delete one first"
     body = json.dumps({"content": "\N{GRINNING FACE}" * 990_000}, ensure_ascii=False).encode()
     refused = agent.post(f"{POST}/proposals", data=body, content_type="application/json")
-    assert message(refused) == f"proposals: must be at most 16,000,000 bytes in all{in_trash}"
+    assert message(refused) == f"proposals: must not exceed 16,000,000 bytes in total{in_trash}"
     row = {"post_id": 2, "author": "agent", "created_at": database.now, "bytes": 1, "base": "", "document": ""}
     for _ in range(996):
         database.write(lambda tx: tx.insert(Proposal.insert(row)))

@@ -120,7 +120,7 @@ def test_invalid_revisions_are_refused():
     version = {"revision": 1, "post": {"updated_at": "2026-01-01T00:00:00Z"}, "replaced_at": "2026-01-01T00:00:00Z"}
     for wrong in ({"revision": float("inf")}, {"revision": "one"}, {"revision": None}, {"post": []}, {"post": {}}):
         body = json.dumps([version | wrong]).encode()
-        with service(response(body)) as address, pytest.raises(RemoteError, match="is not the URL of blogapi"):
+        with service(response(body)) as address, pytest.raises(RemoteError, match="is not the URL of a blogapi"):
             Remote(address, "blog_x", print).revisions("1")
 
 

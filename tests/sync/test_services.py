@@ -86,7 +86,7 @@ def test_the_address_and_the_key_are_checked_before_anything_else(run, folder, b
     assert run("push", here, key="blog_" + "x" * 43)[1][0].startswith("Authorization: the API key is unknown")
     assert run("push", here, to="blog.example.org")[1][0].startswith("'blog.example.org' must be the URL")
     other = f"http://127.0.0.1:{blog.port}/v2"
-    assert run("push", here, to=other)[1] == [f"{other} is not the URL of blogapi 1.2 or newer"]
+    assert run("push", here, to=other)[1] == [f"{other} is not the URL of a blogapi service (1.2 or newer)"]
     assert run("push", here, to="http://127.0.0.1:1")[1][0].startswith("http://127.0.0.1:1 does not respond")
     assert not (here / ".blogapi.json").exists()
     for options in ({"key": "blog_" + "x" * 43}, {"to": other}, {"to": "http://127.0.0.1:1"}):

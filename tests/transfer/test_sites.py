@@ -110,7 +110,7 @@ def test_no_parser_of_files_ends_the_process_by_200000_brackets(tmp_path):
     write_files(tmp_path, {"a.md": POST})
     with open_sources(tmp_path) as sources:
         assert [item.fields["slug"] for item in sources] == ["a"]
-    assert [*sources.unread_settings] == [f"{tmp_path}/_config.yml (must be nested at most 64 deep)"]
+    assert [*sources.unread_settings] == [f"{tmp_path}/_config.yml (must not be nested more than 64 levels deep)"]
 
 
 # None that they hide is published, and no password is stored

@@ -99,7 +99,7 @@ def test_the_newest_10000_pending_deliveries_are_kept(
     kept = sorted(database.rows(Delivery.select(*columns).where(Delivery.webhook_id == 1)))
     assert kept[:299] == [(number, "failed", DROPPED) for number in range(1, 300)]
     assert kept[299:] == [(number, "pending", None) for number in range(300, 10_300)]
-    assert caplog.messages == ["webhook 1 has too many pending deliveries: the oldest 299 are dropped"]
+    assert caplog.messages == ["webhook 1 has too many pending deliveries: dropped the oldest: 299"]
     assert [message.id for message in receiver.messages[:1]] == ["msg_300"] * active
 
 

@@ -1,5 +1,6 @@
-"""Upgrade older databases. `N.sql`, `N.py` or both upgrade the tables from version N - 1 to N.
+"""Upgrade older databases. `N.sql`, `N.py` or both upgrade the tables to version N from the version of the file before.
 
+Not every version has a file: `5.sql` also upgrades versions 1 to 3, and `9.sql` also upgrades version 7.
 All upgrades that a database needs run in order in one transaction. The files of a released upgrade never change,
 because they describe the tables as they were at that time.
 """

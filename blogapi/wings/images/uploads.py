@@ -82,7 +82,7 @@ def store_image(request: Request, image: StoredImage, kept: ImageFile) -> tuple[
 
     def check(reader: Reader) -> None:
         if images.total_bytes(reader) + image.bytes > limit * 1024**2:
-            reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
+            reason = f"images must not exceed {limit:,} MiB in total (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
             raise exceptions.RequestEntityTooLarge(reason)
 
     check(database)  # `store` checks again at the end, because other uploads may have finished by then.

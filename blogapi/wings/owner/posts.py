@@ -142,7 +142,7 @@ def title_by(find: Callable, post_id: int) -> str:
 def check_etag(etag: str | None, document: bytes | None) -> None:
     """Raise PreconditionFailed unless a post's entity tag is still the one in its form."""
     if document is None or etag_of(document) != etag:
-        raise PreconditionFailed("The post has changed in the meantime. Its history contains every version.")
+        raise PreconditionFailed("The post has changed in the meantime. Its history contains the earlier versions.")
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any, show: Callable = show_changed) -> Any:

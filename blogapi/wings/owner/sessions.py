@@ -108,7 +108,7 @@ def share(tx: Transaction, post_id: int) -> str:
     posts.id_of(tx, post_id)
     tx.execute(PreviewLink.delete().where(PreviewLink.ends_at <= tx.now))
     if tx.one(PreviewLink.select(fn.COUNT(PreviewLink.digest)))[0] >= MAX_PREVIEWS:
-        raise Rejected("share", f"there are {MAX_PREVIEWS} previews already; withdraw one, or wait until one has ended")
+        raise Rejected("share", f"there are {MAX_PREVIEWS} previews already; withdraw one, or wait until one expires")
     token = f"{PREFIX}preview_{secrets.token_urlsafe(16)}"
     times = {"created_at": tx.now, "ends_at": later(tx.now, PREVIEW_PERIOD)}
     tx.execute(PreviewLink.insert({"digest": digest_of(token), "post_id": post_id} | times))

@@ -178,7 +178,7 @@ def _check_room(tx: Transaction, post_id: int, size: int) -> None:
     if count >= MAX_PROPOSALS:
         raise Rejected("proposals", f"there are already {MAX_PROPOSALS:,}{IN_TRASH}")
     if total + size > MAX_BYTES:
-        raise Rejected("proposals", f"must be at most {MAX_BYTES:,} bytes in all{IN_TRASH}")
+        raise Rejected("proposals", f"must not exceed {MAX_BYTES:,} bytes in total{IN_TRASH}")
 
 
 def apply(

@@ -194,7 +194,7 @@ class Remote:
         try:
             return read(json_in(response))
         except (ValueError, KeyError, TypeError, OverflowError):
-            raise RemoteError(f"{self.url} is not the URL of blogapi 1.2 or newer") from None
+            raise RemoteError(f"{self.url} is not the URL of a blogapi service (1.2 or newer)") from None
 
     # Resources of the service
 

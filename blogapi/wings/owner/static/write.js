@@ -37,7 +37,7 @@ const next = () => {
     state = "idle";
   }
 };
-// A button saves the text as it was when it was pressed or, if something was still being added, when that was there.
+// A button saves the text as it was when it was pressed or, if a paste or upload was still in progress, as it stood once that had finished.
 const freeze = () => pressed && !editor.isAdding && (pressed.text ??= typed());
 const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, previous: previous.value });
 const question = () => ({ copy: copy.value, number: String(had), previous: previous.value, draft: draft.value });
