@@ -16,6 +16,7 @@ VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
 # A passage has PASSAGE characters or, in a short text, half of the text, but at least SHORT_PASSAGE characters.
 PASSAGE, SHORT_PASSAGE, CHUNK = 200, 20, 50
+PIECE, MAX_SEARCHED = 8, 100_000  # in characters; searching a longer text for each piece would take too long
 MAX_FOLDED = 600  # maximum number of characters used to compare names; even decomposed tags are shorter
 
 
@@ -30,13 +31,19 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def lacks_passage(new: str, old: str) -> bool:
-    """Return whether a passage of an older text is missing, apart from its shared beginning and end."""
-    shared, size = 0, min(CHUNK, 1 + len(old) // 1000)  # Large chunks save time; small ones find a short passage.
-    for one, other in ((old, new), (old[::-1], new[::-1])):
-        shared += next(
-            (at for at in range(0, len(old), size) if not other.startswith(one[at : at + size], at)), len(old)
-        )
-    return len(old) - shared >= min(PASSAGE, max(SHORT_PASSAGE, len(old) // 2))
+    """Return whether a passage of an older text is missing."""
+    size = min(CHUNK, 1 + len(old) // 1000)  # Large chunks save time; small ones find a short passage.
+    start, end = (
+        next((at for at in range(0, len(old), size) if not other.startswith(one[at : at + size], at)), len(old))
+        for one, other in ((old, new), (old[::-1], new[::-1]))
+    )
+    removed, added = old[start : len(old) - end], new[start : max(start, len(new) - end)]
+    pieces = [removed[at : at + PIECE] for at in range(0, len(removed), PIECE)]
+    missing = {*pieces}
+    if len(added) <= MAX_SEARCHED:
+        missing.difference_update(added[at : at + PIECE] for at in range(len(added)))
+    characters = sum(len(piece) for piece in pieces if piece in missing)
+    return characters >= min(PASSAGE, max(SHORT_PASSAGE, len(old) // 2))
 
 
 def fold(name: str) -> str:

@@ -153,6 +153,7 @@ def test_a_new_post_in_which_nothing_is_left_is_not_listed(put, form, owner):
     ("title", "A long walk in the fog", "Morning", True),
     ("excerpt", "A long walk in the fog, and a lake.", "A long walk in the fog.", False),
     ("excerpt", "A long walk in the fog, and a lake.", "", True),
+    ("content", "A walk. The fog and the lake.", "A walk.[^1] The fog and the lake.\n\n[^1]: Short.", False),
 )
 def test_a_passage_that_is_typed_over_is_kept_in_each_field(put, form, contents, name, old, new, is_kept):
     fields, before = form(), len(contents("aside"))
