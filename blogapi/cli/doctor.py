@@ -59,9 +59,9 @@ def _has_file(config: Config) -> bool:
 def _database(config: Config) -> str:
     with opened() as database:
         database.check()
-        if database.dialect == "sqlite" and (damage := database.one(SQL("PRAGMA quick_check(1)"))[0]) != "ok":
+        if database.engine.dialect == "sqlite" and (damage := database.one(SQL("PRAGMA quick_check(1)"))[0]) != "ok":
             raise ValueError(f"{database.engine.name} is damaged: {damage.splitlines()[-1]}; restore a backup")
-        indexes = {name for (name,) in database.rows(SQL(INDEXES[database.dialect]))}
+        indexes = {name for (name,) in database.rows(SQL(INDEXES[database.engine.dialect]))}
         if missing := {*INDEX.findall(section(SCHEMA, "")[0])} - indexes:
             raise ValueError(f"index {min(missing)} is missing: blogapi copy creates a copy with the index restored")
         return database.engine.name

@@ -38,10 +38,10 @@ def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
     """Index a post's words in place of any already indexed."""
     title, text = words.of_post(post)
     values: dict[str, Any] = {"id": post_id, "title": title, "text": text}
-    if tx.dialect == "postgresql":
+    if tx.engine.dialect == "postgresql":
         values["words"] = " ".join({*title.split(), *text.split()})
     tx.defer_last((post_id,), INSERT, **values)
-    if tx.dialect == "sqlite" and not tx.engine.loop.is_cooperative:  # Our own server does this in the background.
+    if tx.engine.dialect == "sqlite" and not tx.engine.loop.is_cooperative:  # Our server does this in the background.
         tx.defer_last((MAX_ID + 1,), MERGE)
 
 
@@ -68,7 +68,7 @@ INSERT = Compiled(
 
 def tidy(database: Database) -> None:
     """Merge the segments that writes have added to the index, in short transactions."""
-    if database.dialect == "postgresql":
+    if database.engine.dialect == "postgresql":
         database.row(MERGE_PENDING)
         return
     while database.write(_merge):

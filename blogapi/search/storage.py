@@ -47,7 +47,7 @@ def page(database: Database, query: ListQuery, client: Hashable) -> Page[Any, in
 def _has_more(reader: Reader, query: ListQuery) -> bool:
     """Return whether more than QUICK_READ posts match, so that a quick search may have missed some."""
     values = _sqlite_words(query, "") | {"id": query.before_id, "max_read": QUICK_READ}
-    return reader.dialect == "sqlite" and reader.row(SELECT_AFTER_QUICK_READ, **values) is not None
+    return reader.engine.dialect == "sqlite" and reader.row(SELECT_AFTER_QUICK_READ, **values) is not None
 
 
 def read_page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any, int | Cursor[int]]:
@@ -91,7 +91,7 @@ def _rows(
     reader: Reader, query: ListQuery, before: Cursor[int], part: str = "", max_read: int = NO_LIMIT
 ) -> Iterator[tuple]:
     """Return the rows of matching posts after a cursor. `part` selects a part of a list sorted by relevance."""
-    values = _sqlite_words(query, part) if reader.dialect == "sqlite" else _postgresql_words(query)
+    values = _sqlite_words(query, part) if reader.engine.dialect == "sqlite" else _postgresql_words(query)
     values |= {"key": before.key, "id": before.id, "after": query.published_after, "max_read": max_read}
     rows = rows_query(query.sort, query.status, part, query.tag is not None)
     return reader.rows(rows, limit=query.limit + 1, **values)

@@ -235,11 +235,6 @@ class Reader:
         """The current time in RFC 3339."""
         return rfc3339(self._clock())
 
-    @property
-    def dialect(self) -> str:
-        """The name of the engine's SQL dialect."""
-        return self.engine.dialect
-
     def row(self, query: Query, **values: Any) -> tuple | None:
         """Run a query with the values of its placeholders; return its first row, or None. Raises Unavailable."""
         return self.engine.row(query, values)

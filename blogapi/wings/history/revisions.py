@@ -57,7 +57,7 @@ def trash(
 
 
 def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cursor: Callable) -> Page[KeptPost, Any]:
-    is_postgresql = reader.dialect == "postgresql"
+    is_postgresql = reader.engine.dialect == "postgresql"
     document = Revision.document if is_postgresql else _document
     columns = Revision.post_id, document, Revision.until, Revision.version, Revision.replaced_by
     query: Select = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)

@@ -77,7 +77,7 @@ def page(
     condition = Tuple(Proposal.created_at, Proposal.id) < Tuple(*(before or (LATEST, MAX_ID)))
     if ref is not None:
         condition &= Proposal.post_id == posts.id_of(reader, ref)
-    is_postgresql = reader.dialect == "postgresql"
+    is_postgresql = reader.engine.dialect == "postgresql"
     document = Proposal.document if is_postgresql else _document
     query = _of_present.select(Proposal.id, document, Proposal.created_at).where(condition)
     query = query.order_by(Proposal.created_at.desc(), Proposal.id.desc()).limit(limit + 1)
