@@ -116,8 +116,8 @@ class Assignment:
                 if item.fields.get("former_slugs") == entry.get("file_former_slugs"):  # The post keeps its own.
                     item.fields.pop("former_slugs", None)
                 keeps_draft = (entry["status"], entry.get("file_status"), publish) == ("draft", "", False)
-                if keeps_draft and "status" not in item.file.sources:
-                    item.fields.pop("status", None)
+                if keeps_draft and "status" not in item.file.sources and item.fields.pop("status", "") == "scheduled":
+                    del item.fields["published_at"]  # A draft has no future date.
                 given_up |= {entry["slug"]} - {item.fields["slug"]}
                 self.names.setdefault(item.fields["slug"], name)
             elif self.exists(name):
