@@ -304,3 +304,11 @@ def test_a_passage_that_was_typed_over_is_two_clicks_away(window, axe):
         window.check(axe)
     window.click("Restore this text")
     assert window.value("content") == f"One. {words}"
+    window.update()
+    window.fill(content=(Keys.CONTROL, "a"))
+    window.press("y")
+    window.send("Show the post’s text")
+    with window.next_page():
+        window.browser.find_element(By.LINK_TEXT, "Show the post’s text").click()
+    window.click("Discard")
+    assert window.value("content") == f"One. {words}"

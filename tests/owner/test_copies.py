@@ -138,6 +138,17 @@ def test_a_long_text_that_was_typed_over_is_kept_aside_and_the_form_offers_it(pu
     assert view(owner, "/settings/posts").titles == (["A", "First"] if path == NEW[0] else ["First"])
 
 
+def test_the_bar_leads_to_an_earlier_text_only_if_that_was_just_removed(put, form, owner):
+    fields, long = form() | {"title": "A"}, "Some twenty sentences. " * 20
+    earlier = [put(fields, number, content=text).json["earlier"] for number, text in enumerate((long, "x", long), 1)]
+    assert (earlier[0], earlier[2]) == ("", "")
+    send(owner, NEW[0], fields | {"number": "4", "content": f"{long} Second."})
+    answer = put(fields | {"draft": "1"}, 5, content="y").json
+    assert (answer["earlier"], answer["is_cut"]) == ("", True)  # The saved post has the text that was removed.
+    page = view(owner, f"/settings/copies/{earlier[1]}").press("Restore this text")
+    assert (page.all(".problem"), page.form("Save draft")[1]["content"]) == ([], long)
+
+
 def test_a_new_post_in_which_nothing_is_left_is_not_listed(put, form, owner):
     put(form(), 1, content="Words.")
     assert view(owner, "/settings/posts").titles == ["(No title) Words."]

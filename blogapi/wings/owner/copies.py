@@ -24,7 +24,8 @@ The server deletes a copy only if a form that shows the copy has continued or sa
 copies exceed the limits.
 
 The column `seen` of the current copy is the last number of each form with text that the copy includes or replaces. With
-it, the server recognizes late requests, and forms that can load the newer text because they add nothing to it.
+it, the server recognizes late requests, and forms that can load the newer text because they add nothing to it. In
+a copy that was set ASIDE, `seen` is the text that replaced it, until the draft is saved.
 """
 
 import json
@@ -38,13 +39,14 @@ from peewee import fn
 
 from blogapi import documents
 from blogapi.clock import earlier
+from blogapi.documents import etag_of
 from blogapi.posts import idempotency
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.models import Author, DraftCopy
 from blogapi.text import lacks_passage
-from blogapi.wings.owner.fields import BEGINNING, Form, as_typed, differing, follow
+from blogapi.wings.owner.fields import BEGINNING, Form, as_typed, base_of, differing, follow
 
 OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The text of a SAVED copy is in the post.
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
@@ -144,6 +146,19 @@ def newer(reader: Reader, sent: Sent) -> str:
     return RIVAL if now.state == OPEN else ""
 
 
+def lacks(fields: Mapping[str, str], old: Mapping[str, str]) -> bool:
+    """Return whether a passage of an older text is missing in a form."""
+    return any(lacks_passage(fields.get(name, ""), old[name]) for name in WRITTEN if name in old)
+
+
+def removed(reader: Reader, sent: Sent) -> str:
+    """Return the id of the last text that a form has replaced since its last save, if it lacks a passage of that."""
+    form, draft = sent.copy.id, str(post_of(reader, sent.copy.draft) or sent.copy.draft)
+    replaced = {json.loads(copy.seen).get(form, 0): copy.id for copy in listing(reader, ASIDE, draft=draft)}
+    number = max(replaced, default=0)
+    return replaced[number] if number and lacks(sent.fields, text_of(reader, replaced[number])) else ""
+
+
 def listing(reader: Reader, *states: str, draft: str | None = None) -> list[Copy]:
     """Return the copies in these states, of one draft or of all, newest first."""
     query = _copies.where(DraftCopy.state.in_(states), DraftCopy.bytes > 0).order_by(*_latest).limit(MAX_COPIES)
@@ -171,8 +186,6 @@ def put(tx: Transaction, sent: Sent) -> None:
         return
     if now and now.id == new.id and now.state == SAVED:  # This text was typed while the form was being saved.
         new, fields["base"] = new._replace(etag=now.etag), text_of(tx, now.id)["base"]
-    elif new.post_id != post_id:  # Another form has created the post. Without an etag, saving compares the versions.
-        new, fields["base"] = new._replace(etag=""), ""
     new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
     if now and now.state == OPEN and now.id != new.id and sent.previous != now.text_id:
         new = new._replace(state=ASIDE)
@@ -183,20 +196,21 @@ def put(tx: Transaction, sent: Sent) -> None:
 def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
     """Write a copy. Delete the text that it continues, or set it aside, as it does with a text that it replaces."""
     copy, seen = sent.copy, json.loads(now.seen) if now else {}
+    replaced_by = json.dumps({copy.id: copy.number})
     for former in {find(tx, copy.id), None if sent.replaces else find(tx, sent.previous)}:
         if former and (former.id == copy.id or (former.text_id == sent.previous and former.draft == copy.draft)):
-            old, aside = text_of(tx, former.id), DraftCopy.update(id=secrets.token_urlsafe(16), state=ASIDE)
-            is_dropped = any(lacks_passage(sent.fields.get(name, ""), old[name]) for name in WRITTEN if name in old)
-            tx.execute((aside if is_dropped else DraftCopy.delete()).where(DraftCopy.id == former.id))
+            aside = DraftCopy.update(id=secrets.token_urlsafe(16), state=ASIDE, seen=replaced_by)
+            is_cut = lacks(sent.fields, text_of(tx, former.id))
+            tx.execute((aside if is_cut else DraftCopy.delete()).where(DraftCopy.id == former.id))
     if now and copy.state != ASIDE and now.id != copy.id and now.state != DISCARDED:
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
-        tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == now.id))
+        tx.execute(DraftCopy.update(state=ASIDE, seen=replaced_by).where(DraftCopy.id == now.id))
         if now.state == OPEN and sent.previous != now.text_id:
             seen.pop(now.id, None)  # The writer has not chosen a version yet, so the other form must ask.
-    seen = dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
+    seen = {} if copy.state == ASIDE else dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
     fields = sent.fields if copy.state in WITH_TEXT else {name: sent.fields.get(name, "") for name in ("base", "text")}
     text = json.dumps(fields, ensure_ascii=False)
-    typed = "".join(value for name, value in sent.fields.items() if name not in ("status", "caret"))
+    typed = "".join(value for name, value in sent.fields.items() if name not in ("base", "caret", "status"))
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
     title = sent.fields.get("title", "").strip() or "\n" + sent.fields.get("content", "").strip()[:BEGINNING]
     row["title"] = title.replace("\0", "")[: documents.MAX_TITLE]  # PostgreSQL cannot store U+0000.
@@ -236,7 +250,8 @@ def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: Che
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
     """Record that the form's text is in the post."""
-    saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=documents.etag_of(document))
+    saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=etag_of(document))
+    tx.execute(DraftCopy.update(seen="{}").where(DraftCopy.draft == saved.draft, DraftCopy.state == ASIDE))
     mine = find(tx, saved.id)
     if mine and mine.number > saved.number:  # The writer has typed more in the meantime.
         text = json.dumps(text_of(tx, mine.id) | {"base": sent.fields["base"]}, ensure_ascii=False)
@@ -253,14 +268,21 @@ def discard(tx: Transaction, copy_id: str) -> Copy:
     return copy
 
 
-def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
-    """Make a copy the current one, unless another text than `other` is; return the current one. Raises DoesNotExist."""
+def use(tx: Transaction, copy_id: str, other: str = "", etag: str = "") -> Copy:
+    """Make a copy the current one, unless another text than `other` is; return the current one. Raises DoesNotExist.
+
+    The writer has seen how the copy differs from `other`, or from the version of the post with this `etag`.
+    """
     copy, replaced = with_text(tx, copy_id), find(tx, other)
     now = current(tx, copy.draft)
     if other and now and now.state == OPEN and now.id != copy.id and now.text_id != other:
         return now
     if copy.state != OPEN:
-        chosen = Sent(copy._replace(state=OPEN), text_of(tx, copy.id), now.text_id if now else "", replaces=True)
+        fields, shown = text_of(tx, copy.id), replaced.etag if replaced else etag
+        if shown and copy.post_id and shown == etag_of(document := posts.get(tx, copy.post_id)):
+            follow(fields, post := as_typed(documents.load(document)))
+            copy, fields["base"] = copy._replace(etag=shown), base_of(post)
+        chosen = Sent(copy._replace(state=OPEN), fields, now.text_id if now else "", replaces=True)
         _write(tx, chosen, now)
     if replaced and replaced.text_id == other:
         seen = json.loads(with_text(tx, copy_id).seen) | {replaced.id: replaced.number}

@@ -35,7 +35,7 @@ views = Blueprint("writing", __name__)
 @views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     """Show a post's form with the rejected input, if any, or else with the unsaved text or the post."""
-    draft, typed, post, now = request.args.get("copy", ""), g.form.to_dict(), NEW, {}
+    draft, typed, post, now = request.args.get("copy", ""), g.form.to_dict(), NEW, {"base": base_of(NEW)}
     if post_id is not None:
         document, draft = posts.get(request.database, post_id), str(post_id)
         post, shown["changed_at"] = as_typed(old := documents.load(document)), old["updated_at"]
@@ -145,8 +145,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if now and now.id == copy_id and (now.state == SAVED or now.etag != g.form.get("etag", now.etag)):
         answer |= {"saved_etag": now.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
         answer["is_saved"] = now.state == SAVED
-    earlier = copies.listing(request.database, ASIDE, draft=str(post_id or copy.draft))
-    answer["earlier"] = earlier[0].id if earlier else ""
+    answer["earlier"] = copies.removed(request.database, sent)
     if now and rival:
         mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.previous)
         answer |= {"previous": now.text_id, "at": now.saved_at, "browser": now.browser, "mine": mine.id if mine else ""}
@@ -168,6 +167,7 @@ def news_of(post_id: int | None) -> dict[str, Any]:
         news["url"] = url_of(post) if post["status"] == "published" else ""
         typed = g.form.to_dict() | {"slug": g.form.get("slug") or post["slug"]}
         news["is_saved"] = "content" in typed and as_typed(post).items() <= typed.items()
+        news["is_cut"] = copies.lacks(typed, as_typed(post))
     if "content" in g.form:
         news["slug"] = suggested_slug(g.form, post)
         slug = g.form.get("slug", "")[: documents.MAX_SLUG] or news["slug"] or post["slug"] or "…"
@@ -181,12 +181,13 @@ def show_copy(copy_id: str) -> str:
     copy = copies.with_text(request.database, copy_id)
     now = copies.current(request.database, copy.draft)
     other = now if now and now.state == OPEN and now.id != copy.id else None
-    post = documents.load(posts.get(request.database, copy.post_id)) if copy.post_id else {}
+    document = posts.get(request.database, copy.post_id) if copy.post_id else b""
+    post = documents.load(document) if document else {}
     saved = as_typed(post) if post else NEW
     old, new = ({**saved} | (copies.text_of(request.database, each.id) if each else {}) for each in (other, copy))
     follow(old, saved)
     follow(new, saved)
-    shown = {"copy": copy, "other": other, "post": post, "text": new}
+    shown = {"copy": copy, "other": other, "post": post, "text": new, "etag": etag_of(document) if document else ""}
     return render_template("owner/copy.html", changed=changed_fields(old, new), **shown)
 
 
@@ -215,7 +216,7 @@ def discard_copy(copy_id: str) -> Response:
 @views.post(f"{COPY}/use")
 def use_copy(copy_id: str) -> Response:
     """Make a copy the current one, to undo Discard or, if the writer has seen the latest text, to replace that."""
-    copy = request.database.write(copies.use, copy_id, g.form.get("other", ""))
+    copy = request.database.write(copies.use, copy_id, g.form.get("other", ""), g.form.get("etag", ""))
     if copy.id != copy_id:
         return redirect(f"{address(COPIES)}{copy_id}?here=1&again=1", 303)
     return redirect(address(form_of(copy.post_id)) + ("" if copy.post_id else f"?copy={copy.draft}"), 303)
