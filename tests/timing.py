@@ -1,6 +1,7 @@
-"""How much processor time a call takes."""
+"""How much processor time and memory a call takes."""
 
 import time
+import tracemalloc
 from contextlib import contextmanager
 
 from tests.service import slowness
@@ -12,6 +13,17 @@ def time_limit(limit):
     begun = time.process_time()
     yield
     assert time.process_time() - begun < limit * slowness()
+
+
+@contextmanager
+def memory_limit(limit):
+    """Check that a block never takes this many bytes of Python's memory."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < limit
+    finally:
+        tracemalloc.stop()
 
 
 def seconds(run, *arguments, runs=3):

@@ -56,21 +56,17 @@ def judge():
     def judge(answer, *statuses):
         possible.update(statuses)
         seen.add(answer.status_code)
-        keeps_the_contract(answer, statuses)
+        assert answer.status_code in statuses
+        assert {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} <= set(answer.headers.keys())
+        if answer.status_code >= 400:
+            assert answer.content_type == "application/json"
+            assert set(answer.json) == {"error", "message"}
+            assert answer.json["error"] == answer.status_code
+            assert 0 < len(answer.json["message"]) <= 500
+            assert answer.json["message"].isprintable()
 
     yield judge
     assert seen == possible
-
-
-def keeps_the_contract(answer, statuses):
-    assert answer.status_code in statuses
-    assert {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} <= set(answer.headers.keys())
-    if answer.status_code >= 400:
-        assert answer.content_type == "application/json"
-        assert set(answer.json) == {"error", "message"}
-        assert answer.json["error"] == answer.status_code
-        assert 0 < len(answer.json["message"]) <= 500
-        assert answer.json["message"].isprintable()
 
 
 @given(body=bodies)

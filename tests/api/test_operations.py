@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import socket
-import sqlite3
 import struct
 import subprocess
 import threading
@@ -15,6 +14,7 @@ from contextlib import suppress
 import pytest
 
 from tests.conftest import without_id
+from tests.databases import busy
 from tests.service import CHECKOUT, eventually, read_answer
 
 BODY = b'{"title": "A", "content": "B"}'
@@ -33,24 +33,22 @@ def leftovers(service):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.sqlite
 def test_when_stopped_it_finishes_complete_requests_and_closes_the_others(service, number):
-    other = sqlite3.connect(service.database, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
     request = service.creation(BODY)
     idle, half_header, half_body, complete = (service.connect() for _ in range(4))
-    half_header.sendall(request[:50])
-    half_body.sendall(request[:-20])
-    complete.sendall(request)
-    assert service.request("GET", "/v1/posts")[0] == 200  # By now the others are waiting.
-    begun = time.monotonic()
-    service.process.send_signal(number)
-    assert idle.recv(1) == half_header.recv(1) == b""
-    status, headers, error = read_answer(half_body)
-    assert (status, headers["Retry-After"], headers["Connection"]) == (503, "1", "close")
-    assert without_id(error["message"]) == "the service was stopped while the body was being sent; nothing was changed"
-    with pytest.raises(ConnectionRefusedError):
-        service.connect()
-    other.execute("COMMIT")
-    other.close()
+    with busy(service.database):
+        half_header.sendall(request[:50])
+        half_body.sendall(request[:-20])
+        complete.sendall(request)
+        assert service.request("GET", "/v1/posts")[0] == 200  # By now the others are waiting.
+        begun = time.monotonic()
+        service.process.send_signal(number)
+        assert idle.recv(1) == half_header.recv(1) == b""
+        status, headers, error = read_answer(half_body)
+        assert (status, headers["Retry-After"], headers["Connection"]) == (503, "1", "close")
+        stopped = "the service was stopped while the body was being sent; nothing was changed"
+        assert without_id(error["message"]) == stopped
+        with pytest.raises(ConnectionRefusedError):
+            service.connect()
     status, headers, post = read_answer(complete)
     assert (status, headers["Connection"], post["id"]) == (201, "close", "1")
     assert service.process.wait(30) == 0
@@ -63,18 +61,16 @@ def test_when_stopped_it_finishes_complete_requests_and_closes_the_others(servic
 
 @pytest.mark.sqlite
 def test_a_write_that_cannot_begin_does_not_delay_the_shutdown(service):
-    other = sqlite3.connect(service.database, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
     statuses = []
     post = ("POST", "/v1/posts", {"title": "A", "content": "B"})
     writer = threading.Thread(target=lambda: statuses.append(service.request(*post)[0]))
-    writer.start()
-    assert service.request("GET", "/v1/posts")[0] == 200
-    begun = time.monotonic()
-    assert service.stop() == 0
-    assert time.monotonic() < begun + 5
-    writer.join()
-    other.close()
+    with busy(service.database):
+        writer.start()
+        assert service.request("GET", "/v1/posts")[0] == 200
+        begun = time.monotonic()
+        assert service.stop() == 0
+        assert time.monotonic() < begun + 5
+        writer.join()
     assert statuses == [503]
 
 

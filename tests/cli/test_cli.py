@@ -13,7 +13,7 @@ from blogapi import cli
 from blogapi.storage import keys
 from blogapi.storage.models import SCOPES
 from tests.cases import cases
-from tests.cli.conftest import run_command
+from tests.cli.conftest import run_command as run
 from tests.databases import execute, opened
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
@@ -25,11 +25,6 @@ def missing(tmp_path, monkeypatch):
     """The path of a database that does not exist."""
     monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))
     return tmp_path / "blog.db"
-
-
-@pytest.fixture
-def run(missing):
-    return run_command
 
 
 def names(path):
@@ -44,7 +39,7 @@ def is_valid(path, key):
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_regenerating_a_key_keeps_its_name_and_scope_and_revokes_the_old_one(run, path, scope):
+def test_regenerating_a_key_keeps_its_name_and_scope_and_revokes_the_old_one(path, scope):
     (old,) = run("keys", "create", "website", *([] if scope == "full" else [f"--{scope}"]))[1]
     status, (new,), _ = run("keys", "regenerate", "website")
     assert (status, bool(KEY.fullmatch(new))) == (0, True)
@@ -54,7 +49,7 @@ def test_regenerating_a_key_keeps_its_name_and_scope_and_revokes_the_old_one(run
     assert line.split()[1] == new[-4:]
 
 
-def test_list_has_a_line_for_each_key(run, path):
+def test_list_has_a_line_for_each_key(path):
     (b,), (a,) = (run("keys", "create", name)[1] for name in ("b", "a name"))
     status, lines, _ = run("keys", "list")
     rows = [re.split(r"  +", line.strip()) for line in lines]
@@ -78,14 +73,14 @@ RESERVED = "is reserved for changes that no key made; choose another name"
     *(("regenerate", name, f"there is no key called '{name}'") for name in ("unknown", "")),
     *(("revoke", name, f"there is no key called '{name}'") for name in ("unknown", "")),
 )
-def test_an_impossible_name_is_refused(run, path, command, name, message):
+def test_an_impossible_name_is_refused(path, command, name, message):
     run("keys", "create", "taken")
     assert run("keys", command, name) == (1, [], [message])
     assert names(path) == ["taken"]
 
 
 @cases("flags", [["--published-only", "--read-only"], ["--drafts-only", "--read-only", "--published-only"]])
-def test_a_key_has_one_scope(path, run, flags):
+def test_a_key_has_one_scope(path, flags):
     run("keys", "create", "taken")
     status, output, errors = run("keys", "create", "both", *flags)
     assert (status, output, names(path)) == (2, [], ["taken"])
@@ -93,7 +88,7 @@ def test_a_key_has_one_scope(path, run, flags):
 
 
 @cases("command", ["create", "regenerate", "revoke"])
-def test_a_key_in_place_of_a_name_is_refused_and_not_repeated(run, path, command):
+def test_a_key_in_place_of_a_name_is_refused_and_not_repeated(path, command):
     run("keys", "create", "taken")
     refusal = "this is an API key, not the name of one; `blogapi keys list` shows the names"
     assert run("keys", command, f"{keys.new_key()}\r") == (1, [], [refusal])
@@ -105,7 +100,7 @@ def run_in_shell(command):
     return ended.returncode, ended.stderr.decode()
 
 
-def prints_or_changes_nothing(run, path, *commands):
+def prints_or_changes_nothing(path, *commands):
     """Run commands that cannot print; they must fail and change nothing."""
     (old,) = run("keys", "create", "old")[1]
     for command in commands:
@@ -117,17 +112,17 @@ def prints_or_changes_nothing(run, path, *commands):
 
 
 @pytest.mark.smoke
-def test_a_key_that_cannot_be_printed_is_not_created(run, path):
-    prints_or_changes_nothing(run, path, "keys create new >/dev/full")
+def test_a_key_that_cannot_be_printed_is_not_created(path):
+    prints_or_changes_nothing(path, "keys create new >/dev/full")
 
 
 @pytest.mark.slow
-def test_a_regenerated_key_or_a_link_that_cannot_be_printed_is_not_created(run, path):
+def test_a_regenerated_key_or_a_link_that_cannot_be_printed_is_not_created(path):
     commands = ("keys create new >&-", "keys regenerate old >/dev/full", "login >/dev/full", "login >&-")
-    prints_or_changes_nothing(run, path, *commands, "settings >/dev/full")
+    prints_or_changes_nothing(path, *commands, "settings >/dev/full")
 
 
-def test_init_creates_a_first_key_only_with_the_database_which_is_for_its_owner_only(run, missing):
+def test_init_creates_a_first_key_only_with_the_database_which_is_for_its_owner_only(missing):
     status, output, _ = run("init")
     assert status == 0
     assert output[0].startswith(f"{missing} is ready")
@@ -139,13 +134,13 @@ def test_init_creates_a_first_key_only_with_the_database_which_is_for_its_owner_
 
 
 @pytest.mark.slow
-def test_a_first_key_that_could_not_be_printed_is_created_by_the_next_init(run, missing):
+def test_a_first_key_that_could_not_be_printed_is_created_by_the_next_init(missing):
     assert run_in_shell("init >/dev/full")[0] == 1
     assert is_valid(missing, KEY.search("\n".join(run("init")[1]))[0])
 
 
 @cases("command", ["keys list", "keys create new", "keys revoke old", "import .", "export posts", "backup copy.db"])
-def test_commands_do_not_create_a_missing_database(run, missing, command, monkeypatch):
+def test_commands_do_not_create_a_missing_database(missing, command, monkeypatch):
     error = f"there is no database {missing}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
     assert run(*command.split()) == (1, [], [error])
     monkeypatch.chdir(missing.parent)
@@ -155,7 +150,7 @@ def test_commands_do_not_create_a_missing_database(run, missing, command, monkey
     assert list(missing.parent.iterdir()) == []
 
 
-def test_an_empty_database_is_set_up_only_by_init(run, missing):
+def test_an_empty_database_is_set_up_only_by_init(missing):
     missing.touch()
     error = f"cannot use the database {missing}: it is empty; run blogapi init to set it up"
     assert run("keys", "list") == (1, [], [error])

@@ -10,7 +10,7 @@ import pytest
 
 from blogapi import env_file
 from blogapi.storage import keys
-from tests.cli.conftest import run_command
+from tests.cli.conftest import run_command as run
 from tests.databases import opened
 from tests.pages import Page
 from tests.service import BIN, add_key, slowness
@@ -18,7 +18,7 @@ from tests.service import BIN, add_key, slowness
 (EXAMPLE,) = Page("docs/settings.md").take("A settings file", "")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def environ(monkeypatch, tmp_path):
     """The environment, without settings. The test runs in a separate folder, where blogapi looks for the files."""
     environ = {name: value for name, value in os.environ.items() if not env_file.OURS.fullmatch(name)}
@@ -26,11 +26,6 @@ def environ(monkeypatch, tmp_path):
     monkeypatch.setattr(env_file, "FILES", ("etc.env", ".env"))
     monkeypatch.chdir(tmp_path)
     return environ
-
-
-@pytest.fixture
-def run(environ):
-    return run_command
 
 
 # What systemd 252 reads; each name is HOST
@@ -67,7 +62,7 @@ def test_values_are_read_by_the_rules_of_systemd_if_they_are_ours_or_libpqs():
     assert env_file.parse(text.encode()) == {"WEB_CONCURRENCY": "2", "PGPASSWORD": "p", "BLOGAPI_X": "1"}
 
 
-def test_a_file_that_makes_no_sense_is_refused_and_named(run, tmp_path):
+def test_a_file_that_makes_no_sense_is_refused_and_named(tmp_path):
     refused = {
         b"\nBLOGAPI_DATABASE": "a setting must be NAME=value, not 'BLOGAPI_DATABASE'",
         b"export BLOGAPI_DATABASE=a": "a setting must be NAME=value, not 'export BLOGAPI_DATABASE'",
@@ -93,7 +88,7 @@ def test_a_hostile_file_takes_linear_time():
     assert time.process_time() - begun < 10 * slowness()
 
 
-def test_one_file_is_read_and_the_environment_takes_precedence(run, environ, tmp_path):
+def test_one_file_is_read_and_the_environment_takes_precedence(environ, tmp_path):
     for name, port in (("given.env", 1), ("named.env", 2), ("etc.env", 3), (".env", 4)):
         (tmp_path / name).write_text(f"PORT={port}\n")
     for options, name, port in ((["--config", "given.env"], "given.env", 1), ([], "named.env", 2)):
@@ -114,7 +109,7 @@ def squeezed(result):
     return [re.sub(" +", " ", line) for line in result[1]]
 
 
-def test_a_file_that_cannot_be_read_is_an_error_unless_the_environment_names_the_database(run, environ, tmp_path):
+def test_a_file_that_cannot_be_read_is_an_error_unless_the_environment_names_the_database(environ, tmp_path):
     for name in ("none.env", "."):
         assert run("--config", name, "config")[2][0].startswith(f"cannot read {name}: ")
     (tmp_path / "etc.env").mkdir()
@@ -123,7 +118,7 @@ def test_a_file_that_cannot_be_read_is_an_error_unless_the_environment_names_the
     assert f"BLOGAPI_DATABASE environment {tmp_path}/blog.db" in squeezed(run("config"))
 
 
-def test_config_prints_all_settings_and_masks_secrets(run, environ, tmp_path):
+def test_config_prints_all_settings_and_masks_secrets(environ, tmp_path):
     (tmp_path / ".env").write_text(
         "BLOGAPI_DATABASE=postgresql://me:se@cret@db:5/blog?sslmode=require&password=secret&connect_timeout=9\n"
         "BLOGAPI_REMOTE=https://me:secret@blog.example.org\nBLOGAPI_KEY=blog_secret\nPGPASSWORD=secret\nHOST='a\x1b'\n"
@@ -149,21 +144,21 @@ def test_config_prints_all_settings_and_masks_secrets(run, environ, tmp_path):
 @pytest.mark.parametrize(
     "form", ["host=h password=secret dbname=b", "postgresql:/me:secret@h/b", "mysql://me:secret@h"]
 )
-def test_config_hides_a_database_address_in_another_form(run, environ, form):
+def test_config_hides_a_database_address_in_another_form(environ, form):
     environ["BLOGAPI_DATABASE"] = form
     status, output, errors = run("config")
     assert (status, "BLOGAPI_DATABASE environment …" in squeezed((0, output))) == (1, True)
     assert "secret" not in "".join(output + errors)
 
 
-def test_config_reports_an_invalid_setting(run, tmp_path):
+def test_config_reports_an_invalid_setting(tmp_path):
     (tmp_path / ".env").write_text("PORT=http\n")
     status, output, errors = run("config")
     assert (status, "BLOGAPI_URL" in "".join(output)) == (1, True)
     assert errors == ["PORT: must be a whole number from 1 to 65535, not 'http'"]
 
 
-def test_a_key_is_revoked_in_the_database_that_the_file_names_and_never_in_another(run, environ, tmp_path):
+def test_a_key_is_revoked_in_the_database_that_the_file_names_and_never_in_another(environ, tmp_path):
     url = "postgresql://blogapi@127.0.0.1:1/blog?sslmode=disable&connect_timeout=1"
     with opened(tmp_path / "blog.db") as database:  # the default, in the current folder
         add_key(database, "phone")
@@ -177,21 +172,20 @@ def test_a_key_is_revoked_in_the_database_that_the_file_names_and_never_in_anoth
         assert run("keys", "revoke", "phone")[:2] == (0, [f"revoked phone in {tmp_path}/blog.db"])
 
 
-def test_push_takes_its_address_from_the_file(run, tmp_path):
+def test_push_takes_its_address_from_the_file(tmp_path):
     (tmp_path / "posts").mkdir()
     (tmp_path / ".env").write_text("BLOGAPI_REMOTE=http://127.0.0.1:1\nBLOGAPI_KEY=blog_secret\n")
     assert run("push", "posts")[2][0].startswith("http://127.0.0.1:1 does not respond: ")
 
 
-def test_the_example_is_valid(run, tmp_path):
+def test_the_example_is_valid(tmp_path):
     (tmp_path / ".env").write_text(EXAMPLE)
     assert "BLOGAPI_CORS_ORIGINS .env https://blog.example.org, https://www.example.org" in squeezed(run("config"))
 
 
 @pytest.mark.slow
-def test_the_server_reads_the_file_however_it_is_started(tmp_path):
+def test_the_server_reads_the_file_however_it_is_started(environ, tmp_path):
     (tmp_path / "blogapi.env").write_text("PORT=nowhere\n")
-    environ = {name: value for name, value in os.environ.items() if not env_file.OURS.fullmatch(name)}
     for command in (["gunicorn", "--config", "python:blogapi.server.gunicorn_conf"], ["blogapi", "serve"]):
         command[0] = BIN / command[0]
         options = {"env": environ | {"BLOGAPI_CONFIG": "blogapi.env"}, "cwd": tmp_path, "timeout": 60}
@@ -199,7 +193,7 @@ def test_the_server_reads_the_file_however_it_is_started(tmp_path):
         assert (ended.returncode, "blogapi: PORT: must be a whole number" in ended.stderr) == (1, True)
 
 
-def test_help_is_shown_even_if_the_file_is_invalid(run, tmp_path):
+def test_help_is_shown_even_if_the_file_is_invalid(tmp_path):
     (tmp_path / ".env").write_text("PORT")
     assert run("keys", "list")[0] == 1
     for arguments in (("--help",), ("keys", "--help"), ("keys", "list", "--help")):

@@ -11,7 +11,6 @@ from tests.blogs import SAMPLES
 from tests.cli.conftest import stored
 
 FILES = sorted((SAMPLES / "front_matter").iterdir())
-TOML_TIMES = {"updated": "2023-04-06T07:08:09Z"}
 
 
 class TextDates(SafeConstructor):
@@ -50,7 +49,7 @@ def original(file):
         values = tomllib.loads(text.split("+++\n")[1])
         values["extra"]["at"] = "07:08:09"
         taxonomies = {"series": values["taxonomies"]["series"]}
-        return others(values | TOML_TIMES) | {"taxonomies": taxonomies}
+        return others(values | {"updated": "2023-04-06T07:08:09Z"}) | {"taxonomies": taxonomies}
     return without_null(others(read_as_1_2(front_matter(text))))
 
 

@@ -9,6 +9,7 @@ from tests.cases import cases
 from tests.conftest import NOON, message
 
 FIRST = {"title": "First", "content": "One.\r\n", "excerpt": "e", "tags": ["a", "b"], "cover_image": "https://a/b"}
+FIRST["params"] = {"a": 1, "b": [True]}
 TIMES = [f"2026-11-20T12:0{minute}:00Z" for minute in range(10)]
 
 
@@ -16,7 +17,8 @@ TIMES = [f"2026-11-20T12:0{minute}:00Z" for minute in range(10)]
 def changed(client, clock):
     """A post that was changed twice, a minute apart."""
     post = client.post("/v1/posts", json=FIRST).json
-    for minute, change in enumerate([{"title": "Second", "excerpt": None}, {"content": "Three.", "tags": []}], 1):
+    last = {"content": "Three.", "tags": [], "params": {"a": None, "c": 1.0}}
+    for minute, change in enumerate([{"title": "Second", "excerpt": None}, last], 1):
         clock.now = NOON + 60 * minute
         assert client.patch("/v1/posts/1", json=change).status_code == 200
     return post

@@ -13,10 +13,10 @@ from blogapi.config import Config
 from blogapi.posts import lists
 from blogapi.wings.transfer.export import export
 from blogapi.wings.transfer.importer import checked, store
+from tests.api.fixtures import with_key
 from tests.blogs import open_sources
 from tests.conftest import NOON, Clock
 from tests.markdown.texts import FIELDS
-from tests.service import add_key
 
 pytestmark = pytest.mark.slow
 
@@ -44,9 +44,7 @@ POSTS = st.dictionaries(
 def blog(path, clock):
     """The application with an empty database, and a client with a key."""
     app = create_app(Config(database=path, rate_limit=1_000_000), clock)
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['blogapi'].database, 'tests')}"
-    yield app.extensions["blogapi"].database, client
+    yield app.extensions["blogapi"].database, with_key(app)
     app.extensions["blogapi"].database.close()
 
 

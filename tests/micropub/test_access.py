@@ -1,7 +1,5 @@
 """Micropub: the media endpoint, keys, and limits on requests."""
 
-import tracemalloc
-
 import pytest
 
 from blogapi.api.forms import READ_BYTES
@@ -13,7 +11,7 @@ from tests.conftest import without_id
 from tests.images.pictures import jpeg
 from tests.micropub.conftest import MEDIA, PATH, URL, URLENCODED, bad, entry, error, form, query
 from tests.service import add_key
-from tests.timing import time_limit
+from tests.timing import memory_limit, time_limit
 
 # The media endpoint
 
@@ -162,12 +160,8 @@ def test_text_that_is_not_utf_8_is_refused(client, body, content_type):
 @pytest.mark.sqlite
 def test_a_form_takes_little_memory_while_it_is_read(client):
     body = b"content=" + b"%D0%B6" * 150_000
-    tracemalloc.start()
-    try:
+    with memory_limit(16 * len(body)):
         assert client.post(PATH, data=body, content_type=URLENCODED).status_code == 201
-        assert tracemalloc.get_traced_memory()[1] < 16 * len(body)
-    finally:
-        tracemalloc.stop()
 
 
 @cases("rest", range(-3, 7))

@@ -16,7 +16,7 @@ LISTS = "blogapi/factory.py", "blogapi/cli/commands.py", "blogapi/server/backgro
 @pytest.fixture
 def checkout(tmp_path):
     """A copy of the checkout, without files that git ignores."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=TOP, **OUTPUT)
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=TOP, check=True, capture_output=True, text=True)
     for name in filter(None, listed.stdout.split("\0")):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(TOP / name, tmp_path / name, follow_symlinks=False)
@@ -26,7 +26,6 @@ def checkout(tmp_path):
 
 # The installed project is this checkout, so its wings would be found instead of those removed.
 NOT_INSTALLED = "import sys; sys.meta_path[:] = [each for each in sys.meta_path if 'Editable' not in repr(each)]"
-OUTPUT = {"check": True, "capture_output": True, "text": True}
 
 
 def without(checkout, *wings):

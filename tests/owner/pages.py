@@ -9,7 +9,8 @@ from blogapi.wings.owner.fields import MORE_FIELDS
 NO_SESSION = "You are not signed in, or your session has ended."
 SECTIONS = [f"/settings/{name}" for name in ("posts", "images", "keys", "webhooks", "tags", "sessions")]
 
-
+# The form of a new post and that of the first post, each with the button that saves it
+NEW, EDIT = ("/settings/posts/new", "Save draft"), ("/settings/posts/1/edit", "Save draft")
 # What is typed into a form
 FULL = {name: field.example for name, field in MORE_FIELDS.items()} | {
     "title": "Hello",

@@ -2,10 +2,10 @@
 
 import random
 import time
-import tracemalloc
 
 from blogapi.wings.owner.fields import MAX_COMPARED, MAX_LINES, changed_lines, marked
 from tests.cases import cases
+from tests.timing import memory_limit
 
 
 def shown(old, new):
@@ -46,12 +46,9 @@ def test_any_two_texts_become_each_other():
 
 def test_texts_of_short_lines_need_little_memory():
     old, new = ("".join(f"{number % 97 + shift}\n" for number in range(300_000)) for shift in (0, 1))
-    tracemalloc.start()
-    changed_lines(old, new)
-    changed_lines(old, old + "x")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 8_000_000
+    with memory_limit(8_000_000):
+        changed_lines(old, new)
+        changed_lines(old, old + "x")
 
 
 def test_a_long_difference_is_shown_as_a_whole_up_to_a_limit():

@@ -2,7 +2,6 @@
 
 import re
 import secrets
-import tracemalloc
 from urllib.parse import parse_qs
 
 import pytest
@@ -13,6 +12,7 @@ from blogapi.wings.owner import sessions
 from blogapi.wings.owner.sessions import PreviewLink
 from tests.cases import cases
 from tests.owner.pages import Page, send, view
+from tests.timing import memory_limit
 
 POLICY = (
     "default-src 'none'; img-src 'self' http://127.0.0.1:8000; style-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -162,14 +162,10 @@ def test_each_version_of_a_shared_post_is_rendered_once_however_many_and_large_t
 
 
 def test_however_many_previews_are_shown_they_take_little_memory(monkeypatch):
-    tracemalloc.start()
-    try:
-        monkeypatch.setattr(rendering, "MAX_CACHED", 1_000_000)
+    monkeypatch.setattr(rendering, "MAX_CACHED", 1_000_000)
+    with memory_limit(1_500_000):  # All of them have 3 MB.
         for _ in range(100):
             rendering.render(secrets.token_hex(25_000))
-        assert tracemalloc.get_traced_memory()[0] < 1_500_000  # All of them have 3 MB.
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.both_engines

@@ -3,9 +3,7 @@
 import pytest
 
 from blogapi.storage.models import Post, Revision
-from tests.owner.pages import send, shown, view
-
-NEW, EDIT = ("/settings/posts/new", "Save draft"), ("/settings/posts/1/edit", "Save draft")
+from tests.owner.pages import EDIT, NEW, send, shown, view
 
 
 @pytest.mark.both_engines

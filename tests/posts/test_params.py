@@ -185,16 +185,6 @@ def test_names_in_params_are_never_mistaken_for_fields(client, clock):
     assert client.get("/v1/posts?q=scheduled").json == []
 
 
-def test_revisions_trash_and_restoring_preserve_params(client):
-    client.post("/v1/posts", json=POST)
-    client.patch("/v1/posts/1", json={"params": None})
-    assert client.get("/v1/posts/1/revisions").json[0]["post"]["params"] == PARAMS
-    assert client.post("/v1/posts/1/revisions/1/restore").json["params"] == PARAMS
-    client.delete("/v1/posts/1")
-    assert client.get("/v1/trash").json[0]["post"]["params"] == PARAMS
-    assert client.post("/v1/trash/1/restore").json["params"] == PARAMS
-
-
 def test_params_in_a_file_survive_a_round_trip(client):
     strings = {"date": "2024-05-01", "yes": "no", "lines": "a\nb", "word": "1e3", "hex": "0x10", "none": "~", "no": ""}
     params = PARAMS | {"strings": strings, "empty": {}, "list": [[], [{"a": 1e22}, {}]], "tiny": 1e-7}

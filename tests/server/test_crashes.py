@@ -3,7 +3,6 @@
 import os
 import resource
 import shutil
-import sqlite3
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ import pytest
 
 from blogapi.clock import rfc3339
 from tests.conftest import without_id
+from tests.databases import busy
 from tests.invariants import sound_posts
 from tests.service import BIN, Server, eventually, without_rights
 
@@ -34,10 +34,8 @@ def ids(service, query=""):
 
 def test_a_lasting_lock_costs_writers_less_than_3_s_and_readers_nothing(service):
     assert write(service)[0] == 201
-    other = sqlite3.connect(service.database, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
     waits = []
-    with ThreadPoolExecutor(20) as pool:
+    with busy(service.database), ThreadPoolExecutor(20) as pool:
         writes = [pool.submit(write, service) for _ in range(20)]
         while not all(write.done() for write in writes):
             waits.append(service.wait("/v1/posts")[0])
@@ -45,8 +43,6 @@ def test_a_lasting_lock_costs_writers_less_than_3_s_and_readers_nothing(service)
     assert [(status, retry_after) for status, retry_after, _ in answers] == [(503, "1")] * 20
     assert max(seconds for _, _, seconds in answers) < 3
     assert max(waits) < 1.5  # A writer waits two seconds.
-    other.execute("ROLLBACK")
-    other.close()
     assert write(service)[0] == 201
     assert len(service.request("GET", "/v1/posts")[2]) == 2
 

@@ -16,10 +16,8 @@ from tests.service import BIN, Server
 
 WAYS_OUT = "push --overwrite keeps the file, pull --theirs the post"
 GONE_THERE = "gone there {}: pull --delete removes the file, push --recreate creates the post again"
-GONE_HERE_CHANGED = "it is gone here, but its post has changed: pull --theirs restores the file"
 CHANGED_THERE = "changed there {}: pull writes it"
 CHANGED_HERE = "changed here {}: push sends it"
-GONE_THERE_CHANGED = "it has changed here, but its post is gone: push --recreate creates it again"
 
 
 @pytest.fixture(scope="session")

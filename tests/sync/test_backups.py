@@ -8,16 +8,7 @@ import pytest
 from blogapi.wings.sync.client import Remote
 from tests.images.pictures import png
 from tests.service import Server, eventually
-from tests.sync.conftest import (
-    command_runner,
-    contents,
-    edit,
-    next_second,
-    read_state,
-    record,
-    restore_backup,
-    take_backup,
-)
+from tests.sync.conftest import command_runner, contents, edit, next_second, record, restore_backup, take_backup
 
 
 @pytest.fixture
@@ -153,9 +144,9 @@ def test_anything_that_comes_back_at_the_last_moment_is_not_deleted(
     assert ("a" in there()) is (command == "push")
 
 
-def test_a_version_that_ended_when_the_recorded_one_was_seen_proves_nothing(run, synced, change):
+def test_a_version_that_ended_when_the_recorded_one_was_seen_proves_nothing(run, synced, there, change):
     here = synced(a="One.\n")
-    begun = read_state(here)[1]["a.md"]["updated_at"]
+    begun = there()["a"]["updated_at"]
     next_second()
     now = change("a", content="Two.\n")["updated_at"]
     record(here, updated_at=now, seen=begun)  # It was not current then.
@@ -164,7 +155,7 @@ def test_a_version_that_ended_when_the_recorded_one_was_seen_proves_nothing(run,
     assert run("pull", here)[1][0] == "updated a.md"
 
 
-def test_the_history_is_asked_only_about_posts_whose_change_nothing_else_proves(run, folder, change, blog):
+def test_the_history_is_asked_only_about_posts_whose_change_nothing_else_proves(run, synced, change, blog):
 
     def asked_so_far():
         last = f"/healthz?{time.time()}"
@@ -173,8 +164,7 @@ def test_the_history_is_asked_only_about_posts_whose_change_nothing_else_proves(
         return blog.log.count("/revisions")
 
     for name in ("old", "new"):
-        here = folder(**{name: "One.\n"})
-        run("push", here)
+        here = synced(**{name: "One.\n"})
         next_second()
     # The second pull sees both at once: as long as the version of `new` is current, it proves that of `old`.
     for names, asked in (((), 0), ((), 0), (("old",), 0), (("old", "new"), 2)):

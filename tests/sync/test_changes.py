@@ -9,24 +9,12 @@ from blogapi.documents import EXAMPLE, OPTIONAL, SHORT_TEXTS
 from blogapi.markdown.files import parse
 from tests.blogs import SAMPLES, write_files
 from tests.cases import cases
-from tests.sync.conftest import (
-    CHANGED_THERE,
-    GONE_HERE_CHANGED,
-    GONE_THERE,
-    GONE_THERE_CHANGED,
-    WAYS_OUT,
-    contents,
-    counts,
-    edit,
-    next_second,
-    record,
-)
+from tests.sync.conftest import CHANGED_THERE, GONE_THERE, WAYS_OUT, contents, counts, edit, next_second, record
 
 HELLO = (
     "---\n# mine\ntitle: Hello   # a greeting\ntags: [a, 'b c']\ndate: 2026-01-02\nlayout: wide\n---\n\nOne.\n\nTwo.\n"
 )
 BOTH = f"conflict a.md: it has changed on both sides: {WAYS_OUT}"
-OTHER = f"conflict a.md: the post a differs from the file: {WAYS_OUT}"
 
 
 # Changes on one side reach the other
@@ -73,10 +61,9 @@ def test_a_pull_edits_only_the_lines_that_differ(run, folder, change):
     assert (here / "hello.md").read_bytes().decode() == new
 
 
-def test_tags_under_several_names_are_merged_under_one_and_the_mode_of_the_file_stays(run, folder, change):
-    here = folder(a="---\ntitle: 'A'\ncategories:\n  - b\ntags:   # ours\n  - c\nlayout: wide\n---\nWords.\n")
+def test_tags_under_several_names_are_merged_under_one_and_the_mode_of_the_file_stays(run, synced, change):
+    here = synced(a="---\ntitle: 'A'\ncategories:\n  - b\ntags:   # ours\n  - c\nlayout: wide\n---\nWords.\n")
     (here / "a.md").chmod(0o755)
-    run("push", here)
     change("a", tags=["c", "d"])
     run("pull", here)
     assert (here / "a.md").read_text() == "---\ntitle: 'A'\ntags:   # ours\n  - c\n  - d\nlayout: wide\n---\nWords.\n"
@@ -167,6 +154,8 @@ def test_another_programs_folder_is_read_as_by_an_import(run, blog, tmp_path, pr
 
 # Changes on either side, or on both
 
+GONE_HERE_CHANGED = "it is gone here, but its post has changed: pull --theirs restores the file"
+GONE_THERE_CHANGED = "it has changed here, but its post is gone: push --recreate creates it again"
 GONE_HERE = "gone here a.md: push --delete moves its post to the trash, pull --theirs restores the file"
 CHANGES = {
     # (here, there): what a push says, what a pull says (None: the same), and which side's text remains
@@ -282,15 +271,6 @@ def test_a_file_can_be_renamed_and_its_post_can_get_another_slug(run, synced, th
     edit(here / "c.md", "slug: other", "slug: third")
     assert "updated c.md" in run("push", here)[1]
     assert there().keys() == {"a", "b", "third"}
-
-
-def test_a_new_file_cannot_take_the_slug_of_another_post(run, folder, there, blog):
-    blog.request("PUT", "/v1/posts/by-slug/a", {"title": "A", "content": "Theirs."})
-    here = folder(a="# A\n\nMine.\n")
-    assert run("push", here) == (2, [OTHER, counts(conflict=1)])
-    assert run("pull", here) == (2, [OTHER, counts(conflict=1)])
-    assert there()["a"]["content"] == "Theirs."
-    assert contents(here) == {"a.md": b"# A\n\nMine.\n"}
 
 
 def test_a_post_older_than_recorded_is_a_conflict_unless_its_content_is_the_same(run, synced, change):

@@ -55,18 +55,9 @@ def test_a_copy_is_a_new_file_even_if_the_first_one_is_edited(run, synced, there
     assert texts(there()) == {"a": "# A, edited\n", "b": "# A\n"}
 
 
-def test_changed_line_endings_are_recorded_so_that_the_file_can_be_renamed(run, synced, there):
-    here = synced(a="---\ntitle: A\nstatus: published\n---\ntext\n")
-    (here / "a.md").write_bytes((here / "a.md").read_bytes().replace(b"\n", b"\r\n"))
-    assert run("push", here) == (0, [counts(unchanged=1)])
-    (here / "a.md").rename(here / "b.md")
-    assert run("push", here, "--delete")[1] == ["renamed b.md: was a.md", counts(unchanged=1, renamed=1)]
-    assert there().keys() == {"a"}
-
-
-@pytest.mark.parametrize("name", ["a", "c"])  # Its post has changed, is gone.
-def test_changed_line_endings_are_recorded_without_the_post_too(run, synced, there, blog, change, name):
-    here = synced(a="# A\n", b="# B\n", c="# C\n")
+@pytest.mark.parametrize("name", ["a", "c", "d"])  # Its post has changed, is gone, is unchanged.
+def test_changed_line_endings_are_recorded_so_that_the_file_can_be_renamed(run, synced, there, blog, change, name):
+    here = synced(a="# A\n", b="# B\n", c="# C\n", d="# D\n")
     next_second()
     change("a", content="Theirs.")
     blog.request("DELETE", "/v1/posts/by-slug/c")
@@ -75,7 +66,7 @@ def test_changed_line_endings_are_recorded_without_the_post_too(run, synced, the
     for old, new in ((f"{name}.md", "old.md"), ("b.md", f"{name}.md"), ("old.md", "b.md")):
         (here / old).rename(here / new)
     assert {f"renamed b.md: was {name}.md", f"renamed {name}.md: was b.md"} < {*run("push", here)[1]}
-    assert texts(there()) == {"a": "Theirs.", "b": "# B\n"}
+    assert texts(there()) == {"a": "Theirs.", "b": "# B\n", "d": "# D\n"}
 
 
 def test_a_file_edited_to_match_its_changed_post_can_be_renamed(run, synced, there, change):
@@ -89,11 +80,10 @@ def test_a_file_edited_to_match_its_changed_post_can_be_renamed(run, synced, the
     assert there().keys() == {"other"}
 
 
-def test_a_pull_writes_the_new_addresses_of_images_and_a_push_sends_no_old_ones(run, folder, there, blog, change):
+def test_a_pull_writes_the_new_addresses_of_images_and_a_push_sends_no_old_ones(run, synced, there, blog, change):
     _, _, image = blog.request("POST", "/v1/images", png(), Content_Type="image/png")
     old = f"https://old.example/images/{image['url'].rpartition('/')[2]}"
-    here = folder(**{name: f"# {name}\n\n![x]({old})\n\nText {name}.\n" for name in "ab"})
-    run("push", here)
+    here = synced(**{name: f"# {name}\n\n![x]({old})\n\nText {name}.\n" for name in "ab"})
     new = image["url"]
     next_second()
     for name in "ab":
@@ -134,10 +124,8 @@ def test_a_copy_of_the_folder_without_its_state_creates_no_post_twice(run, folde
     assert there().keys() == {"a-new", "b", "index", "x-post", "y-post", f"{other}-new"}
 
 
-def test_a_file_renamed_together_with_its_slug_keeps_its_post(run, folder, there, change, tmp_path):
-    folder(tea="---\nslug: tea\nstatus: published\n---\nTea.\n")
-    here = tmp_path / "folder"
-    run("push", here)
+def test_a_file_renamed_together_with_its_slug_keeps_its_post(run, synced, folder, there):
+    here = synced(tea="---\nslug: tea\nstatus: published\n---\nTea.\n")
     post_id, created_at = there()["tea"]["id"], there()["tea"]["created_at"]
     (here / "tea.md").unlink()
     folder(green=f'---\nid: "{post_id}"\ncreated_at: {created_at}\nslug: green-tea\nstatus: published\n---\nTea.\n')

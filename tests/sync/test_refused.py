@@ -121,28 +121,26 @@ def test_nothing_changes_if_the_state_cannot_be_written(run, synced, folder, cha
 
 
 @pytest.mark.slow
-def test_a_full_disk_behind_the_output_is_not_blamed_on_the_folder(folder, blog, there):
+def test_a_full_disk_behind_the_output_is_not_blamed_on_the_folder(run, folder, there):
     here = folder(a="# A\n")
-    environ = blog.environ | {"BLOGAPI_KEY": blog.key, "BLOGAPI_REMOTE": f"http://127.0.0.1:{blog.port}"}
     with open("/dev/full", "w", encoding="utf-8") as full:
         command = [str(BIN / "blogapi"), "push", str(here)]
-        ended = subprocess.run(command, env=environ, stdout=full, stderr=subprocess.PIPE, text=True)
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     said = "blogapi: cannot print the results: No space left on device; run the command again\n"
     assert (ended.returncode, ended.stderr) == (1, said)
     assert there().keys() == {"a"}
 
 
 @pytest.mark.slow
-def test_a_file_that_cannot_be_seen_is_not_gone(run, folder, blog, there):
+def test_a_file_that_cannot_be_seen_is_not_gone(run, folder, there):
     here = folder(a="# A\n")
     write_files(here / "shut", {"b.md": "# B\n"})
     run("push", here)
-    environ = blog.environ | {"BLOGAPI_KEY": blog.key, "BLOGAPI_REMOTE": f"http://127.0.0.1:{blog.port}"}
     (here / "shut").chmod(0)
     try:
         for command in ("push", "pull"):
             arguments = without_rights(str(BIN / "blogapi"), command, "--delete", str(here))
-            ended = subprocess.run(arguments, env=environ, capture_output=True, text=True)
+            ended = subprocess.run(arguments, capture_output=True, text=True)
             outcome = ended.returncode, "gone" in ended.stdout, "deleted" in ended.stdout
             assert outcome == (command == "push", False, False)  # The second time, nobody needs to be told.
             assert "shut: Permission denied" in ended.stderr

@@ -145,9 +145,8 @@ def test_an_event_is_recorded_for_the_active_webhooks_that_want_it(client, subsc
 
 @pytest.mark.both_engines
 def test_a_transaction_sees_each_change_of_a_webhook(database):
-    attempt = dict.fromkeys(("event_id", "attempts", "repeats"), 0) | dict.fromkeys(
-        ("state", "error", "next_attempt_at"), ""
-    )
+    attempt = dict.fromkeys(("event_id", "attempts", "repeats"), 0)
+    attempt |= dict.fromkeys(("state", "error", "next_attempt_at"), "")
     attempt |= {"webhook_id": 2, "url": "http://8.8.8.8", "status": GONE}
 
     def receivers(tx):
