@@ -124,10 +124,6 @@ class Line(Text):
         validators = [visible] if required else []
         super().__init__(length(int(required), maximum), *validators, required=required, **described)
 
-    def _validate(self, value: str) -> None:
-        if value or self.required:
-            super()._validate(value)
-
 
 class Url(Text):
     """An absolute http or https URL; it may be empty if `minimum` is 0."""
