@@ -132,7 +132,7 @@ def continue_on_two_devices(window):
         window.send()
         window.browser.offline()
     window.browser.offline(False)
-    window.said("You also wrote here (Chrome on Linux, ")
+    window.said("You also wrote in another window (Chrome on Linux, ")
     window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
     window.said("Kept")
     return phone
@@ -266,7 +266,7 @@ def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
     window.browser.switch_to.window(phone)
     window.fill(content=" More.")
     window.browser.offline(False)
-    window.said("You also wrote here")
+    window.said("You also wrote in another window")
     window.browser.find_element(By.ID, "save").click()
     eventually(lambda: "Not saved: first choose the text to keep." in window.text)
     window.browser.find_element(By.LINK_TEXT, "Show the other text").click()
@@ -274,6 +274,7 @@ def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
     comparison = window.browser.window_handles[-1]
     window.browser.switch_to.window(comparison)
     eventually(lambda: window.run("changedLines") == ["One. Laptop.", "One. Phone. More."])
+    assert window.browser.find_element(By.TAG_NAME, "h1").text == "Two unsaved texts"
     window.browser.switch_to.window(laptop)
     window.fill(content=" Again.")
     window.send()
@@ -299,7 +300,7 @@ def test_a_passage_that_was_typed_over_is_two_clicks_away(window, axe):
     with window.next_page():
         window.browser.find_element(By.LINK_TEXT, "Earlier text").click()
     assert window.browser.find_element(By.CSS_SELECTOR, ".text").text == f"One. {words}"
-    assert "green lines are only in this text" in window.text
+    assert "Restoring would add the green lines and remove the red ones from the text in the form" in window.text
     if window.browser.name == "chrome":
         window.check(axe)
     window.click("Restore this text")

@@ -210,7 +210,7 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
     seen = {} if copy.state == ASIDE else dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
     fields = sent.fields if copy.state in WITH_TEXT else {name: sent.fields.get(name, "") for name in ("base", "text")}
     text = json.dumps(fields, ensure_ascii=False)
-    typed = "".join(value for name, value in sent.fields.items() if name not in ("base", "caret", "status"))
+    typed = "".join(value for name, value in sent.fields.items() if name not in ("base", "caret"))
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
     title = sent.fields.get("title", "").strip() or "\n" + sent.fields.get("content", "").strip()[:BEGINNING]
     row["title"] = title.replace("\0", "")[: documents.MAX_TITLE]  # PostgreSQL cannot store U+0000.

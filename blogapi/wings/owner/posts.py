@@ -100,9 +100,9 @@ def show_changed(post_id: int) -> tuple[str, int]:
     return show_post(post_id, changed=changed), 412
 
 
-def differences(old: bytes, new: bytes) -> dict[str, Lines]:
+def differences(old: bytes, new: bytes, names: list[str] = FORM_FIELDS) -> dict[str, Lines]:
     """Return the lines that differ between two versions of a post, by field."""
-    return changed_fields(as_typed(documents.load(old)), as_typed(documents.load(new)))
+    return changed_fields(as_typed(documents.load(old)), as_typed(documents.load(new)), names)
 
 
 @views.post(f"{POST}/status")
@@ -267,10 +267,11 @@ def version_of(post_id: int, version: int | None) -> bytes:
 
 @views.get(VERSION)
 def show_version(post_id: int, version: int) -> str:
-    """Show an earlier version of a post, and the changes made since then."""
+    """Show an earlier version of a post, and the changes that restoring it would make."""
     old, now = revisions.get(request.database, post_id, version), posts.get(request.database, post_id)
-    shown = {"post": documents.load(old), "version": version, "etag": etag_of(now), "changed": differences(old, now)}
-    return render_template("owner/revision.html", **shown)
+    shown = {"post": documents.load(old), "version": version, "etag": etag_of(now)}
+    shown["changed"] = differences(now, old, [name for name in FORM_FIELDS if name in revisions.RESTORED])
+    return render_template("owner/revision.html", status=documents.load(now)["status"], **shown)
 
 
 @views.post(f"{VERSION}/restore")

@@ -127,7 +127,9 @@ def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
 @views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
     """Store a form's text, if it sends any; return new tokens, and the state of the form's post and draft."""
-    sent = as_sent(copy_id, {name: g.form.get(name, "") for name in (*FORM_FIELDS, "base", "caret")})
+    # Only buttons change the status, so it is not part of the text.
+    names = [name for name in (*FORM_FIELDS, "base", "caret") if name != "status"]
+    sent = as_sent(copy_id, {name: g.form.get(name, "") for name in names})
     copy = sent.copy
     if not copy.id:
         raise BadRequest("This is not a copy.")

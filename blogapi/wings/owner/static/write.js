@@ -123,7 +123,7 @@ const ask = ({ browser, at, previous: other, mine }) => {
     isResting() && exchange();
   };
   if (asked !== other) {
-    const where = `${asked ? "The other text has changed again" : "You also wrote here"} (${browser}, ${shownTime(at)}).`;
+    const where = `${asked ? "The other text has changed again" : "You also wrote in another window"} (${browser}, ${shownTime(at)}).`;
     alarm("rival");
     const show = create("a", { target: "_blank", href: `${copies}${mine}?here=1` }, "Show the other text");
     alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " The other stays in History.");
