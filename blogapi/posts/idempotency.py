@@ -1,17 +1,23 @@
 """Store idempotency keys, so that a repeated request does not create a second post."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
+from hashlib import sha256
 from typing import NamedTuple
 
+from marshmallow import ValidationError
 from peewee import Tuple
 
+from blogapi.api.request import Request
 from blogapi.clock import earlier
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import DoesNotExist, Rejected
+from blogapi.storage.keys import digest_of
 from blogapi.storage.models import Author, Idempotency
 
+KEY_NAME = re.compile("[\x21-\x7e]{1,255}")  # allowed in Idempotency-Key
 TTL = timedelta(hours=24)
 DERIVED_TTL = timedelta(minutes=10)  # lifetime of a key derived from the content
 MAX_PRUNED = 500  # a transaction deletes at most this many keys
@@ -24,6 +30,18 @@ class IdempotencyKey(NamedTuple):
     name: str
     request: bytes  # SHA-256 of the body and the query
     is_derived: bool = False  # whether the name is derived from the content, because the request has no header
+
+
+def key_of(request: Request) -> IdempotencyKey | None:
+    """Return a request's Idempotency-Key, if any. Load the body first. Raises ValidationError if the key is invalid."""
+    name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
+    if name is None:
+        return None
+    if not KEY_NAME.fullmatch(name):
+        raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
+    query = request.environ.get("QUERY_STRING", "").encode("latin-1")
+    sent = query + b"\0" + request.body if query else request.body
+    return IdempotencyKey(digest_of(request.author.name), name, sha256(sent).digest())
 
 
 class PastRequest(NamedTuple):

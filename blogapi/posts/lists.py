@@ -3,7 +3,7 @@
 Queries sorted by id return the id and the document. Queries sorted by a time also return the time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cache, reduce
 from operator import add as union_all
 from typing import Any
@@ -12,18 +12,26 @@ from peewee import SQL, Field, Ordering, Select
 
 from blogapi import documents
 from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
+from blogapi.search import storage as search
+from blogapi.storage.database import Database
 from blogapi.storage.engine import Compiled, Placeholder, Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag
+
+
+def list_page(database: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:
+    """Return a page of the posts that the loaded parameters select. `client` takes turns with others if it searches."""
+    listed = ListQuery(**query)
+    return search.page(database, listed, client) if listed.q else page(database, listed)
 
 
 def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
     """Return a page of posts in O(limit), because an index provides the order for each combination of filters."""
     values = {"tag": query.tag, "limit": query.limit + 1}
     if query.sort != "created_at":
-        return page_of(_latest(reader, query, **values), query, cursor_of)
+        return page_of(_latest(reader, query, **values), query.limit, cursor_of, query.fields)
     created = created_query(query.status, query.tag is not None)
-    return page_of(reader.rows(created, before=query.before_id, **values), query, id_of)
+    return page_of(reader.rows(created, before=query.before_id, **values), query.limit, id_of, query.fields)
 
 
 DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # on PostgreSQL, `bounded` casts the column

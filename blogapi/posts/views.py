@@ -1,9 +1,7 @@
 """Serve the endpoints for posts."""
 
-import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable
 from functools import partial
-from hashlib import sha256
 from typing import Any
 
 from flask import Response
@@ -18,18 +16,14 @@ from blogapi.api.schemas import choice, parameters, query_flag
 from blogapi.api.views import Views
 from blogapi.documents import is_slug, slug_in
 from blogapi.markdown.http import POST_TYPES, parse_file, post_or_file_response
-from blogapi.paging import Cursor, ListQuery, Page
+from blogapi.paging import Page
 from blogapi.posts import idempotency, lists, schemas
 from blogapi.posts import storage as posts
-from blogapi.posts.idempotency import IdempotencyKey
 from blogapi.search import index
-from blogapi.search import storage as search
-from blogapi.storage.database import Database
-from blogapi.storage.keys import WRITE_SCOPES, digest_of
+from blogapi.storage.keys import WRITE_SCOPES
 from blogapi.storage.models import SCOPES
 
 A_SLUG = ": a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
-KEY_NAME = re.compile("[\x21-\x7e]{1,255}")  # allowed in Idempotency-Key
 CHANGED_POST = ResponseSpec(200, "The updated post.", schemas.PostSchema(), ("ETag",))
 NEW_POST = ResponseSpec(201, "The new post.", schemas.PostSchema(), ("Location", "ETag"))
 POSTS_OR_SUMMARIES = {"type": "array", "items": {"anyOf": [schemas.PostSchema(), schemas.PostSummarySchema()]}}
@@ -58,13 +52,8 @@ def list_posts(request: Request) -> Response:
     the time of that post (or `title` or `text`), an underscore and its `id`.
     """
     query = scoped_query(request)
-    page = Page([], None) if query is None else list_page(request.database, query, request.client)
+    page = Page([], None) if query is None else lists.list_page(request.database, query, request.client)
     return list_response(request, page)
-
-
-def list_page(database: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:
-    listed = ListQuery(**query)
-    return search.page(database, listed, client) if listed.q else lists.page(database, listed)
 
 
 def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
@@ -82,22 +71,10 @@ def create_post(request: Request) -> Response:
 
     By default, the post is a draft. The body can also be a Markdown file, whose front matter uses the field names.
     """
-    fields, key = load_post(request), idempotency_key(request)
+    fields, key = load_post(request), idempotency.key_of(request)
     add = partial(idempotency.add_once, key=key) if key else posts.add
     post = request.database.write(add, fields, request.author)
     return created_response(request, post.id, post.document)
-
-
-def idempotency_key(request: Request) -> IdempotencyKey | None:
-    """Return a request's Idempotency-Key, if any. Load the body first. Raises ValidationError if the key is invalid."""
-    name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
-    if name is None:
-        return None
-    if not KEY_NAME.fullmatch(name):
-        raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
-    query = request.environ.get("QUERY_STRING", "").encode("latin-1")
-    sent = query + b"\0" + request.body if query else request.body
-    return IdempotencyKey(digest_of(request.author.name), name, sha256(sent).digest())
 
 
 @views.operation(

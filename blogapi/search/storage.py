@@ -59,11 +59,11 @@ def read_page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Pag
     below = rebuild_position(reader)
     if query.sort == "created_at":
         rows = _rows(reader, query, Cursor("", query.before_id), max_read=max_read)
-        return page_of(_indexed(rows, query, below) if below else rows, query, id_of)
+        return page_of(_indexed(rows, query, below) if below else rows, query.limit, id_of, query.fields)
     if below:
         raise Rebuilding
     rows = _by_relevance(reader, query) if query.sort == "relevance" else _rows(reader, query, query.start)
-    return page_of(rows, query, cursor_of)
+    return page_of(rows, query.limit, cursor_of, query.fields)
 
 
 def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tuple]:

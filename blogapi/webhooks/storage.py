@@ -21,10 +21,20 @@ from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, p
 from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.models import SELECT_WEBHOOKS, Webhook, model
 
-# The events of a webhook that was created without `events`
-DEFAULT_EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
+
+class EventRule(NamedTuple):
+    is_default: bool = True  # whether a webhook that was created without `events` receives it
+    is_groupable: bool = True  # whether `after_seconds` groups it with other events
+
+
 PROPOSED, SITE_CHANGED = "post.proposed", "site.changed"
-EVENTS = (*DEFAULT_EVENTS, PROPOSED, SITE_CHANGED)
+POST_EVENTS = "post.created", "post.updated", "post.published", "post.deleted"
+EVENT_RULES = dict.fromkeys((*POST_EVENTS, "tag.updated", "tag.deleted", "ping"), EventRule()) | {
+    PROPOSED: EventRule(is_default=False, is_groupable=False),
+    SITE_CHANGED: EventRule(is_default=False),
+}
+EVENTS = tuple(EVENT_RULES)
+DEFAULT_EVENTS = tuple(name for name, rule in EVENT_RULES.items() if rule.is_default)
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # maximum number of deliveries in a list
 MAX_PENDING = 10_000  # maximum number of a webhook's pending deliveries
@@ -146,7 +156,7 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
     event_id = tx.insert(INSERT_EVENT, message_id=message_id, type=name, payload=payload, created_at=tx.now)
     rows = []
     for webhook_id, after in receivers:
-        due = _merge_pending(tx, webhook_id, after) if after and name != PROPOSED else ""
+        due = _merge_pending(tx, webhook_id, after) if after and EVENT_RULES[name].is_groupable else ""
         rows.append({"webhook_id": webhook_id, "event_id": event_id, "due": due})
     tx.execute_many(INSERT_DELIVERY, rows)
 

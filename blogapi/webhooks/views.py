@@ -31,6 +31,7 @@ OWN_HEADER = re.compile(
     "(?i)host|connection|content-(?:length|type|encoding)|expect|te|trailer|transfer-encoding|upgrade|webhook-.*"
 )
 NOT_HEADERS = "must be an object whose values are strings"
+NOT_DEFAULT = " and ".join(f"`{name}`" for name in EVENTS if name not in DEFAULT_EVENTS)
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 views = Views("webhooks", __name__)
 
@@ -60,7 +61,7 @@ class WebhookInputSchema(InputSchema):
         choice(EVENTS, "An event."),
         length(1, len(EVENTS), "events"),
         load_default=DEFAULT_EVENTS,
-        **doc("The events to send, at least one. By default, all but `post.proposed` and `site.changed`."),
+        **doc(f"The events to send, at least one. By default, all but {NOT_DEFAULT}."),
     )
     headers = fields.Dict(
         validate=check_headers,

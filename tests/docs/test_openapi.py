@@ -14,6 +14,7 @@ from blogapi.posts.schemas import PostSchema
 from blogapi.storage.keys import PERMISSIONS, may
 from blogapi.storage.models import PUBLISHED_ONLY, SCOPES
 from blogapi.webhooks.storage import EVENTS, Event
+from blogapi.webhooks.views import NOT_DEFAULT
 from blogapi.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from blogapi.wings.docs.openapi import AGENTS, SHAPES
 from blogapi.wings.tags.views import TagSchema
@@ -267,6 +268,7 @@ def test_the_guard_lets_exactly_the_described_keys_pass(app, operations):
 
 def test_it_describes_what_receivers_get(description):
     assert set(description["webhooks"]) == set(EVENTS)
+    assert f"all events except {NOT_DEFAULT}." in " ".join((CHECKOUT / "docs/webhooks.md").read_text().split())
     schemas = description["components"]["schemas"]
     for event, item in description["webhooks"].items():
         names = [parameter["name"] for parameter in item["post"]["parameters"]]

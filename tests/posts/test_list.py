@@ -13,10 +13,7 @@ from tests.api.fixtures import titles, walk
 from tests.cases import cases
 from tests.conftest import message
 
-UNKNOWN = (
-    "unknown parameter; known: limit, status, tag, before, sort, published_after, published_before, updated_after, "
-    "fields, q"
-)
+UNKNOWN = f"unknown parameter; known: {', '.join(paging.ListQuery._fields)}"
 WHOLE = "must be a whole number from 1"
 ID = "must be a post's id, a whole number from 1"
 ONE_OF = "must be one of published, draft, scheduled, archived"

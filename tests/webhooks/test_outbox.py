@@ -56,9 +56,11 @@ def test_damage_counts_as_a_failed_attempt_and_a_damaged_event_does_not_stop_oth
     webhook, post, send, damage, database, receiver, table, column, damaged
 ):
     webhook(events=["post.created"])
-    post(), post()
+    post()
+    post()
     damage(table, column, damaged)
-    send(), send()
+    send()
+    send()
     failed = ("pending", 1, "unexpected error; see the log")
     attempts = Delivery.select(Delivery.state, Delivery.attempts, Delivery.last_error).order_by(Delivery.event_id)
     assert list(database.rows(attempts)) == [failed, failed if table == "webhook" else ("delivered", 1, None)]

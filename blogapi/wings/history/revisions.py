@@ -9,7 +9,7 @@ from peewee import Ordering, Select, Tuple
 
 from blogapi import documents
 from blogapi.clock import LATEST
-from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, page_of
+from blogapi.paging import Cursor, Page, bounded, cursor_of, page_of
 from blogapi.posts import effects, publication, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields, PostRef, StoredPost, no_check
@@ -63,8 +63,8 @@ def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cur
     query: Select = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)
     if is_postgresql:
         query = bounded(query, "until", "version", "replaced_by", key="post_id")
-    parameters = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
-    return page_of(reader.rows(query), parameters, cursor, lambda row, post: KeptPost._make(row)._replace(post=post))
+    names = documents.WITHOUT_CONTENT
+    return page_of(reader.rows(query), limit, cursor, names, lambda row, post: KeptPost._make(row)._replace(post=post))
 
 
 def get(reader: Reader, ref: PostRef, version: int) -> bytes:

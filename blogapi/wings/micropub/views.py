@@ -21,7 +21,6 @@ from blogapi.posts import storage as posts
 from blogapi.posts.idempotency import IdempotencyKey
 from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
 from blogapi.posts.storage import Fields, PostRef, StoredPost
-from blogapi.posts.views import idempotency_key
 from blogapi.search import index
 from blogapi.storage.engine import Transaction
 from blogapi.storage.keys import READ_SCOPES, digest_of
@@ -168,7 +167,7 @@ def create(request: Request, message: Submission) -> Response:
 
 def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
     """Return a request's Idempotency-Key, or a key derived from its content. Raises ValidationError."""
-    given, digest = idempotency_key(request), sha256(content)
+    given, digest = idempotency.key_of(request), sha256(content)
     if given:
         return given._replace(request=digest.digest())
     # The leading space prevents a clash with keys that clients send.

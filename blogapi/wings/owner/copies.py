@@ -1,18 +1,20 @@
 """Unsaved drafts: the server stores what a writer types into a post's form. Only saving the form changes the post.
 
 A draft is the unsaved text of a new or existing post, and consists of copies. Each open form writes one copy, and
-increments the copy's `number` with each change. A form opens with the current copy of the draft. The post's history
-lists the other copies.
+increments the copy's `number` with each change. A form opens with the current copy; the history lists the others.
 
-Each text has an id: "Qx7 3" is the text of form Qx7 at number 3. In `previous`, a form sends the id of the text that it
-was opened with or, followed by "replaced", of one that its writer has chosen to replace. Each write compares it with
-the current copy:
+1. A laptop's form Qx7 writes "Rye" as text "Qx7 1" and "Rye bread" as "Qx7 2", its copy's text at numbers 1 and 2.
+2. A phone's form Ab1 opens with this text, and writes "Ab1 1" with `previous` "Qx7 2": its copy is now the current one.
+3. The laptop writes "Qx7 3" without knowing of "Ab1 1". Its copy is kept ASIDE, and its form gets a 409.
+
+In `previous`, a form sends the id of the text that it was opened with or, followed by "replaced", of one that its
+writer has chosen to replace. Each write compares `previous` with the current copy:
 
 | request                                | no current text | current: its own or `previous` | current: another's text |
 | -------------------------------------- | --------------- | ------------------------------ | ----------------------- |
 | text with a number seen before         | no-op           | no-op                          | no-op                   |
 | text                                   | becomes current | replaces it                    | is kept ASIDE: 409      |
-| text that lacks a passage of it        | becomes current | it goes ASIDE                  | is kept ASIDE: 409      |
+| text omitting some of the current text | becomes current | the current text goes ASIDE    | is kept ASIDE: 409      |
 | text that replaces one                 | becomes current | the other goes ASIDE           | is kept ASIDE: 409      |
 | text that the post already has         | SAVED           | SAVED replaces it              | is kept ASIDE: 409      |
 | save                                   | SAVED           | SAVED replaces it              | SAVED; the other: ASIDE |
@@ -20,12 +22,11 @@ the current copy:
 | discard                                | no-op           | it is DISCARDED                | it is DISCARDED         |
 | use, or undo a discard                 | becomes current | becomes current                | the other goes ASIDE    |
 
-The server deletes a copy only if a form that shows the copy has continued or saved it, if the copy is old, or if the
-copies exceed the limits.
+The server deletes a copy only if a form that shows it has continued or saved it, if it is old, or beyond the limits.
 
-The column `seen` of the current copy is the last number of each form with text that the copy includes or replaces. With
-it, the server recognizes late requests, and forms that can load the newer text because they add nothing to it. In
-a copy that was set ASIDE, `seen` is the text that replaced it, until the draft is saved.
+In the current copy, `seen` maps each form whose text it includes or replaces to that form's last number. With it, the
+server recognizes late requests, and forms that can load the newer text because they add nothing to it. In a copy that
+was set ASIDE, `seen` is the text that replaced it, until the draft is saved.
 """
 
 import json

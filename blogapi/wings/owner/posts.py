@@ -18,11 +18,10 @@ from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.api.schemas import parameters
 from blogapi.documents import STATUSES, etag_of
-from blogapi.posts import publication
+from blogapi.posts import lists, publication
 from blogapi.posts import storage as posts
 from blogapi.posts.history import MAX_REVISIONS
 from blogapi.posts.schemas import MAX_QUERY, ListQuerySchema, PostChangeSchema
-from blogapi.posts.views import list_page
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.storage.models import Author, Post
@@ -38,7 +37,7 @@ POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
 PROPOSALS_PER_PAGE = 4  # few, because comparing and showing a proposal can take 10 MB
 MAX_COUNTED = 100_000  # maximum number of posts counted for each status; counting this many takes 5 ms
 SEARCHED_VERSIONS = 5  # how many recent versions to search for the one that a page was opened with
-LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
+LIST_FIELDS = "id", "title", "status", "tags", "excerpt", "cover_image", "published_at", "updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION, PROPOSAL = f"{POST}/history/<id:version>", f"{POST}/proposals/<id:proposal_id>"
 
@@ -63,7 +62,8 @@ def show_posts() -> str:
     order = {} if "tag" in query else {"sort": "updated_at"}
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
     loaded |= {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
-    shown: dict[str, Any] = {"page": list_page(database, loaded, client=request.client), "searched": query.get("q")}
+    page = lists.list_page(database, loaded, request.client)
+    shown: dict[str, Any] = {"page": page, "searched": query.get("q")}
     shown |= {"counts": counts(database), "most": MAX_COUNTED, "proposed": proposals.posts_with_proposals(database)}
     shown |= {"copies": copies.listing(database, copies.OPEN, copies.ASIDE), "now": database.now}
     with suppress(Damaged):

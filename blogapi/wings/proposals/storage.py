@@ -10,7 +10,7 @@ from peewee import Case, Expression, Tuple, fn
 
 from blogapi import documents
 from blogapi.clock import LATEST, earlier
-from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, page_of
+from blogapi.paging import Cursor, Page, bounded, cursor_of, page_of
 from blogapi.posts import proposal_rows, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
@@ -83,7 +83,7 @@ def page(
     query = query.order_by(Proposal.created_at.desc(), Proposal.id.desc()).limit(limit + 1)
     if is_postgresql:
         query = bounded(query, "created_at")
-    return page_of(reader.rows(query), ListQuery(limit), cursor_of)
+    return page_of(reader.rows(query), limit, cursor_of)
 
 
 def posts_with_proposals(reader: Reader) -> set[int]:
