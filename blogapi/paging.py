@@ -1,6 +1,6 @@
 """Divide lists into pages: queries, cursors, and the documents that fit on a page."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from peewee import SQL, Select, Window, fn
@@ -43,7 +43,7 @@ class ListQuery(NamedTuple):
       earlier than `published_after`, and must be earlier than `published_before`.
     * sort="updated_at": latest change first, back to `updated_after`. `before` is a Cursor; `tag` is not supported.
 
-    `tag` is a folded name. `fields` lists the fields to return, in order; () stands for all. `q` is a search.
+    `tag` is a folded name. `fields` lists the fields to return, in order and separated by commas. `q` is a search.
     """
 
     limit: int
@@ -54,7 +54,7 @@ class ListQuery(NamedTuple):
     published_after: str = ""
     published_before: str = LATEST
     updated_after: str = ""
-    fields: Collection[str] = ()
+    fields: str = ""
     q: str = ""
 
     @property
@@ -83,23 +83,24 @@ def page_of(
     rows: Iterable[tuple],
     limit: int,
     cursor: Callable[[tuple], Any],
-    fields: Collection[str] = (),
+    fields: str = "",
     item_of: Callable[[tuple, bytes], Any] = lambda row, document: document,
 ) -> Page[Any, Any]:
-    """Return a page with an item for each row: by default, its document, or only these fields of it.
+    """Return a page with an item for each row: by default, its document, or only some `fields` of it.
 
     A row begins with an id and a document. The page ends after `limit` items, or with the item that exceeds PAGE_BYTES.
     Damaged posts are skipped.
     """
     items: list[Any] = []
+    names = fields.split(",") if fields else []
     size, skipped, last = 0, 0, ()
     for row in rows:
         if len(items) == limit or size > PAGE_BYTES:
             return Page(items, cursor(last))
         last, document = row, row[1]
-        if fields or document is None:
+        if names or document is None:
             try:
-                document = documents.cut(document, fields) if fields else documents.intact(document)
+                document = documents.cut(document, names) if names else documents.intact(document)
             except Damaged:
                 skipped += 1
                 continue

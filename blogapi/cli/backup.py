@@ -61,9 +61,6 @@ def file_or_folder(value: str) -> Path:
     return path
 
 
-TOUCHED = click.Path(dir_okay=False, path_type=Path)
-
-
 @click.command()
 @click.argument("path", type=file_or_folder, metavar="FILE|DIR")
 @click.option(
@@ -73,7 +70,9 @@ TOUCHED = click.Path(dir_okay=False, path_type=Path)
     help="Remove old backups from DIR, but keep, for example, the last one of each of 7 days, 4 weeks and 12 months.",
 )
 @click.option("--quiet", is_flag=True, help="Print nothing unless the backup fails.")
-@click.option("--touch", type=TOUCHED, help="Touch this file after a successful backup.")
+@click.option(
+    "--touch", type=click.Path(dir_okay=False, path_type=Path), help="Touch this file after a successful backup."
+)
 @click.option("--ping", metavar="URL", type=given_url, help="Request this URL after a successful backup.")
 def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | None, ping: str | None) -> None:
     """Write a consistent copy of the database to FILE, or to a new file in DIR.

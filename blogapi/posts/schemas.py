@@ -192,12 +192,12 @@ def parse_tag(text: str) -> str:
     return "" if CONTROL_OR_BREAK.search(name) else fold(name)
 
 
-def parse_names(text: str) -> tuple[str, ...]:
+def parse_names(text: str) -> str:
     """Parse comma-separated names of fields; return them in order, including those that every list contains."""
     names = text.split(",")
     if len({*names} & {*documents.FIELDS}) != len(names):
         raise ValidationError(f"must be names separated by commas, each once, from: {', '.join(documents.FIELDS)}")
-    return tuple(name for name in documents.FIELDS if name in names or name in documents.LISTED)
+    return ",".join(name for name in documents.FIELDS if name in names or name in documents.LISTED)
 
 
 class Before(fields.String):

@@ -14,8 +14,7 @@ from blogapi.posts.schemas import PostSchema
 from blogapi.storage.keys import PERMISSIONS, may
 from blogapi.storage.models import PUBLISHED_ONLY, SCOPES
 from blogapi.webhooks.storage import EVENTS, Event
-from blogapi.webhooks.views import NOT_DEFAULT
-from blogapi.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
+from blogapi.webhooks.views import DELIVERY_ID, NOT_DEFAULT, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from blogapi.wings.docs.openapi import AGENTS, SHAPES
 from blogapi.wings.tags.views import TagSchema
 from tests.api.fixtures import with_key

@@ -7,13 +7,14 @@ import pytest
 
 from blogapi import documents
 from blogapi.documents import FIELDS, STATUSES
+from blogapi.paging import ListQuery
 from blogapi.posts import lists
 from blogapi.storage.models import Post
 from tests.api.fixtures import titles, walk
 from tests.cases import cases
 from tests.conftest import message
 
-UNKNOWN = f"unknown parameter; known: {', '.join(paging.ListQuery._fields)}"
+UNKNOWN = f"unknown parameter; known: {', '.join(ListQuery._fields)}"
 WHOLE = "must be a whole number from 1"
 ID = "must be a post's id, a whole number from 1"
 ONE_OF = "must be one of published, draft, scheduled, archived"

@@ -63,8 +63,8 @@ def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cur
     query: Select = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)
     if is_postgresql:
         query = bounded(query, "until", "version", "replaced_by", key="post_id")
-    names = documents.WITHOUT_CONTENT
-    return page_of(reader.rows(query), limit, cursor, names, lambda row, post: KeptPost._make(row)._replace(post=post))
+    fields = ",".join(documents.WITHOUT_CONTENT)
+    return page_of(reader.rows(query), limit, cursor, fields, lambda row, post: KeptPost._make(row)._replace(post=post))
 
 
 def get(reader: Reader, ref: PostRef, version: int) -> bytes:

@@ -178,7 +178,8 @@ def _conflict(changes: list[PastChange], key: str | None) -> str:
     others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
     is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
     stays = "; its tags stay renamed or removed" if is_retagged else ""
-    return f"{' and '.join(sorted(others))} has changed it since{stays}" if others else ""
+    verb = "have" if len(others) > 1 else "has"
+    return f"{' and '.join(sorted(others))} {verb} changed it since{stays}" if others else ""
 
 
 def _restore(tx: Transaction | None, post_id: int, present: Fields, target: Fields) -> tuple[str, str]:

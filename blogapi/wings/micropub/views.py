@@ -171,8 +171,7 @@ def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
     if given:
         return given._replace(request=digest.digest())
     # The leading space prevents a clash with keys that clients send.
-    name = f" {digest.hexdigest()}"
-    return IdempotencyKey(digest_of(request.author.name), name, digest.digest(), is_derived=True)
+    return IdempotencyKey(digest_of(request.author.name), f" {digest.hexdigest()}", digest.digest(), is_derived=True)
 
 
 def add(tx: Transaction, fields: Fields, author: Author) -> StoredPost:

@@ -37,7 +37,7 @@ POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
 PROPOSALS_PER_PAGE = 4  # few, because comparing and showing a proposal can take 10 MB
 MAX_COUNTED = 100_000  # maximum number of posts counted for each status; counting this many takes 5 ms
 SEARCHED_VERSIONS = 5  # how many recent versions to search for the one that a page was opened with
-LIST_FIELDS = "id", "title", "status", "tags", "excerpt", "cover_image", "published_at", "updated_at"
+LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION, PROPOSAL = f"{POST}/history/<id:version>", f"{POST}/proposals/<id:proposal_id>"
 
