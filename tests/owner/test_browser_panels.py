@@ -59,7 +59,7 @@ def test_publishing_asks_in_a_dialog_that_takes_the_focus_and_returns_it(window)
     eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish now")
     for leave in (lambda: window.press(Keys.ESCAPE), lambda: window.click("Close")):
         leave()
-        eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish…")
+        eventually(lambda: window.browser.execute_script("return document.activeElement.id") == "content")
         window.click("Publish…")
 
 
@@ -108,7 +108,8 @@ def test_a_published_post_can_be_scheduled_in_its_form(window):
     date = window.browser.find_element(By.ID, "published_at")
     before = date.get_property("value")
     window.browser.execute_script("arguments[0].value = ''; arguments[0].dispatchEvent(new Event('input'))", date)
-    window.update()
+    window.click("Update")
+    window.said("Nothing has changed")
     assert date.get_property("value") == before
     window.click("Tomorrow 8:00")
     for effect in window.browser.find_elements(By.CSS_SELECTOR, ".effect"):

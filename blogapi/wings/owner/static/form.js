@@ -6,8 +6,7 @@ const post = content.form;
 const bar = document.querySelector(".bar");
 const [upload, saveButton] = [document.getElementById("upload"), document.getElementById("save")];
 post.autocomplete = "off"; // After Back or a reload, the copy restores the typed text, so the browser must not.
-const isField = (each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type);
-const fields = [...post.elements].filter(isField);
+const fields = [...post.elements].filter((each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type));
 const date = fields.find((each) => each.name === "published_at");
 const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
 
@@ -17,6 +16,7 @@ let announced = "";
 const say = (text, kind = announced, ...links) => {
   saving.replaceChildren(text, ...links);
   kind === announced || ([said.textContent, announced] = [text, kind]);
+  return saving.firstChild;
 };
 const alarm = (kind, text = "", ...buttons) => {
   const old = document.getElementById(`alarm-${kind}`);
@@ -25,6 +25,8 @@ const alarm = (kind, text = "", ...buttons) => {
     text && alarms.append(create("p", { id: `alarm-${kind}` }, text, ...buttons));
   }
 };
+// A click on a tool, or on a button in the bar, leaves the focus where it is, so that the writer can go on typing.
+document.addEventListener("mousedown", (event) => event.target.closest(".tools, .bar button") && event.preventDefault());
 const time = () => new Date().toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
 
 // The settings or the preview can be open, beside the text or, on a narrow screen, in place of the text.

@@ -78,9 +78,8 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     if (next !== address) {
       return; // A later search has begun, so drop this result.
     }
-    const chosen = (card) => () => choose(card.dataset.url, picker.close());
-    const item = (card) => create("li", {}, choice(card.querySelector("img").src, card.querySelector("h2").textContent, chosen(card)));
-    const found = [...page.querySelectorAll("[data-url]")].map(item);
+    const pickOnClick = (card) => choice(card.querySelector("img").src, card.querySelector("h2").textContent, () => choose(card.dataset.url, picker.close()));
+    const found = [...page.querySelectorAll("[data-url]")].map((card) => create("li", {}, pickOnClick(card)));
     isFirst ? list.replaceChildren(...found) : list.append(...found);
     isFirst || found[0]?.firstChild.focus();
     next = page.querySelector(".pages a[rel=next]")?.href ?? "";

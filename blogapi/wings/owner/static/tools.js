@@ -88,7 +88,6 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     stops.forEach((each) => (each.tabIndex = each === target ? 0 : -1));
     target.focus();
   });
-  tools.addEventListener("mousedown", (event) => event.preventDefault()); // The text keeps the focus.
   let isPlain = false; // set by Ctrl+Shift+V, because Firefox passes the HTML even then
   area.addEventListener("keydown", (event) => {
     const key = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase();

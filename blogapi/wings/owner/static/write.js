@@ -19,7 +19,7 @@ const isNew = () => !/^\d+$/.test(draft.value);
 let state = "idle";
 let [pressed, label] = [null, ""]; // the button that saves the post next, with the text to save, and the name of the last one
 let [had, savedAt] = [Number(number.value), Number(number.value)];
-let [tries, timer] = [0, 0];
+let [tries, timer, outcome] = [0, 0, null]; // outcome: what the bar says after a save, until something is typed
 const isUnsent = () => Number(number.value) > had;
 const soon = (waits, delay) => {
   state = waits;
@@ -93,7 +93,7 @@ const takeIn = (answer, isNews) => {
     if (answer.is_saved && savedAt !== had && !isUnsent()) {
       savedAt = had;
       clear(alarm("missed"));
-      say("No unsaved changes", "kept");
+      outcome = say("No unsaved changes", "kept");
     } else if (isNews && state !== "saving") {
       say(`Kept ${time()}, not in the post yet`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
     }
@@ -133,9 +133,7 @@ const ask = ({ browser, at, previous: other, mine }) => {
 
 // Keep the typed text: in the browser within a second, and on the server within three seconds, or later if it is long.
 let isKept = true;
-const keep = throttled(async () => {
-  isKept = !isUnsent() || (await records.set(typed())) !== null;
-}, () => 200 + content.textLength / 500);
+const keep = throttled(async () => (isKept = !isUnsent() || (await records.set(typed())) !== null), () => 200 + content.textLength / 500);
 post.addEventListener("input", (event) => {
   if (!fields.includes(event.target) && event.target.type !== "datetime-local") {
     return;
@@ -144,6 +142,7 @@ post.addEventListener("input", (event) => {
   document.getElementById(`${event.target.id}-wrong`)?.remove();
   [number.value, caret.value] = [Number(number.value) + 1, content.selectionEnd];
   keep();
+  outcome?.isConnected && say("Changes not in the post yet", "typed");
   isNew() && !location.search.includes(draft.value) && history.replaceState(history.state, "", `?copy=${draft.value}`); // so that a reload shows this draft
   state === "idle" && sendSoon();
 });
@@ -233,6 +232,7 @@ const goOn = async (sent, body) => {
     state = "leaving";
     return location.assign(publishes ? page : now.form);
   }
+  const isSame = now.saved_etag === etag.value;
   [draft.value, post.action] = [page.match(/\d+$/)[0], now.form];
   had = savedAt = sent;
   takeIn(now, false);
@@ -244,8 +244,8 @@ const goOn = async (sent, body) => {
   date.value ||= status.value === "published" ? now.published_at : "";
   date.dispatchEvent(new Event("change")); // shows it
   ["failed", "image", "lost", "paste"].forEach((kind) => alarm(kind));
-  const outcome = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
-  say(`${outcome} ${time()}`, `saved ${sent}`, ...linkTo(status.value === "published" && now.url, "View on the site"));
+  const saved = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
+  outcome = say(isSame ? "Nothing has changed" : `${saved} ${time()}`, `saved ${sent} ${isSame}`, ...linkTo(status.value === "published" && now.url, "View on the site"));
   next();
 };
 addEventListener("keydown", (event) => {
