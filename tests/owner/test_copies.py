@@ -55,17 +55,19 @@ def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, ow
 
 
 def test_the_history_says_what_each_copy_would_change_in_the_post_as_it_is(put, form, owner, client, post, threaded):
-    post(content="Rye.")
-    one, two = form(*EDIT), form(*EDIT)
-    put(one, 1, content="Rye. Wheat, too.", tags="a", published_at="2026-11-20T12:00")
+    fields = form() | {"title": "A", "content": "Rye, which grows in cold fields."}
+    put(fields, 1, content="Half a loaf of bread is better")
+    put(fields, 2, content="")
+    send(owner, NEW[0], fields | {"to": "published", "number": "3"})
+    one, two = form(EDIT[0], "Update"), form(EDIT[0], "Update")
+    put(one, 1, content="Rye, which grows in colder, wetter fields than most.", tags="a")
     put(two, 1)
     client.patch("/v1/posts/1", json={"title": "Loaf", "slug": "loaf"})
-    titles = sorted(view(owner, "/settings/posts/1/history").titles)
-    assert titles == [
-        "Content (2 words added) “Rye. Wheat, too.”, tags, date",
-        "No changes",
-        "The earliest version",
-        "Title, slug",
+    changes = sorted(view(owner, "/settings/posts/1/history").all("ol:not(.versions) .muted"))
+    assert changes == [
+        "Content (5 words added, 2 words removed) “…which grows in colder, wetter fields than…”, tags · “A”",
+        "No changes · “A”",
+        "Title, content (7 words added, 6 words removed) “Half a loaf of bread is better” · “A”",
     ]
 
 
@@ -131,7 +133,7 @@ def test_a_long_text_that_was_typed_over_is_kept_aside_and_the_form_offers_it(pu
     earlier = view(owner, page.soup.select_one("details.folded a")["href"])
     text = f"{earlier.soup.select_one('.text').text.strip()} "
     assert text in contents("aside")
-    assert page.all("details.folded a")[0] == f"Content ({len(text.split())} words added) “{text[:60].strip()}”"
+    assert page.all("details.folded .muted")[0] == f"Content ({len(text.split())} words added) “{text[:45].strip()}…”"
     assert earlier.press("Restore this text").form("Save draft")[1]["content"] == text
     assert contents("open") == [text]
     assert view(owner, "/settings/posts").titles == (["A", "First"] if path == NEW[0] else ["First"])

@@ -61,9 +61,9 @@ def test_the_history_shows_what_each_version_has_changed_and_when_and_by_whom(ow
     assert page.all("h1, .back") == ["Third", "History"]
     assert page.all(".posts li") == [
         "Old New",
-        "Title Now, since 2026-11-20 12:02 UTC by you",
-        "Title 2026-11-20 12:01 UTC by tests: “Second”",
-        "The earliest version 2026-11-20 12:00 UTC: “First”",
+        "Now, since 2026-11-20 12:02 UTC by you Title",
+        "2026-11-20 12:01 UTC by tests Title · “Second”",
+        "2026-11-20 12:00 UTC The earliest version · “First”",
     ]
     assert page.press("Undo the last change").said[0] == "Change undone."
     assert client.get("/v1/posts/1").json["title"] == "Second"

@@ -85,5 +85,5 @@ def test_a_text_is_shown_and_changed_on_the_owners_page(app, client, name):
     assert f"Must have at most {FIELDS[name].max_length:,} characters." in too_long.said
     page.press("Save draft", **{name: ""})
     assert name not in client.get("/v1/posts/1").json
-    assert view(owner, "/settings/posts/1/history").all(".versions a")[0] == LABELS[name]
+    assert view(owner, "/settings/posts/1/history").all(".versions div .muted")[0] == LABELS[name]
     assert view(owner, "/settings/posts/1/compare?old=1").all("h2")[-1] == LABELS[name]

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, MutableMapping
 from difflib import unified_diff
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import Any
 
 from flask import g
@@ -35,7 +35,7 @@ NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new 
 CONTEXT = 2  # number of unchanged lines shown before and after a change
 MAX_COMPARED = 300  # maximum number of lines compared one by one, because the comparison takes quadratic time
 MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on the lines shown, their length, and the total
-BEGINNING = 60  # number of characters by which a list shows a text
+BEGINNING, QUOTED = 60, 45  # number of characters by which a list shows a text, and a change
 MAX_SPLIT = 200_000  # do not count the changed words in longer texts, because other requests wait during the count
 Form = Mapping[str, str]  # the fields of a form
 # The kind and text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
@@ -110,9 +110,20 @@ def differing(old: Form, new: Form) -> dict[str, str]:
         totals = {"added": (after - before).total(), "removed": (before - after).total()}
         words = [f"{total} word{'s' if total > 1 else ''} {what}" for what, total in totals.items() if total]
         changes["content"] = f" ({', '.join(words)})" if words else ""
-        lines = changed_lines(old["content"], new["content"])
-        changes["content"] += next((f" “{line[:BEGINNING]}”" for kind, line in lines if kind == "+" and line), "")
+        changes["content"] += first_addition(changed_lines(old["content"], new["content"]))
     return changes
+
+
+def first_addition(lines: Lines) -> str:
+    """Quote the first line that was added, from a few words before the part that differs from the removed lines."""
+    added = next((line for kind, line in lines if kind == "+" and line), "")
+    removed = [zip(line, added, strict=False) for kind, line in lines if kind == "-"]
+    same = max((len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) for pairs in removed), default=0)
+    start = added.rfind(" ", 0, max(same - QUOTED // 3, 0)) + 1
+    quoted = added[start : start + QUOTED + 1]
+    if len(quoted) > QUOTED:
+        quoted = quoted.rsplit(" ", 1)[0] + "…"
+    return f" “{'…' if start else ''}{quoted}”" if added else ""
 
 
 def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
