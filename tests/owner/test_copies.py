@@ -50,8 +50,11 @@ def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, ow
     assert view(owner, "/settings/posts").all(".state") == ["unsaved changes", "published"]
     page = view(owner, "/settings/posts/1/edit")
     assert page.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC (Firefox)"]
-    page.press("Update")
+    send(owner, *page.form("Update"))
     assert (client.get("/v1/posts/1").json["content"], contents()) == ("Changed.", [])
+    put(page.form("Update")[1], 9, content="More.")
+    (notice,) = view(owner, "/settings/posts/1").all(".notice p")  # and none that says "was saved"
+    assert notice.startswith("Unsaved changes from")
 
 
 def test_the_history_says_what_each_copy_would_change_in_the_post_as_it_is(put, form, owner, client, post, threaded):

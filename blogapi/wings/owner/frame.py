@@ -209,12 +209,11 @@ def done(path: str, text: str, title: str = "", undo: tuple[str, dict] | None = 
     return response
 
 
-def read_notice() -> dict[str, Any]:
-    """Return the notice for this page from its cookie, or an empty one."""
+def read_notice(path: str) -> dict[str, Any]:
+    """Return the notice for the page at a path from the cookie, or an empty one."""
     with suppress(BadSignature):
         notice = URLSafeSerializer(request.session, NOTICE).loads(read_cookie(NOTICE) if request.session else "")
-        g.was_noticed = notice["path"] == own_path()
-        return notice if g.was_noticed else {}
+        return notice if notice["path"] == path else {}
     return {}
 
 
@@ -252,7 +251,8 @@ def context() -> dict[str, Any]:
     names: dict[str, Any] = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
     names |= {"own_image": own_image, "url_of": request.service.config.url_on_site, "known_tags": known_tags}
     names |= {"local_time": local_time, "zone": str(request.service.config.timezone)}
-    names |= {"asked": asked(), "own": digest_of(request.session), "notice": read_notice()}
+    names |= {"asked": asked(), "own": digest_of(request.session)}
+    g.notice = names["notice"] = read_notice(own_path())
     return names | {"url": request.service.config.base_url, "typed": g.form, "wrong": {}}
 
 
@@ -266,7 +266,7 @@ def error_page(status: int, message: str) -> str:
 
 def finish(response: Response) -> Response:
     """Add the security headers. If the page shows a notice, delete its cookie."""
-    if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
+    if g.get("notice") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

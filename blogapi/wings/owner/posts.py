@@ -29,7 +29,7 @@ from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
 from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.fields import FORM_FIELDS, Lines, as_typed, base_of, changed_fields, differing, typed_fields
-from blogapi.wings.owner.frame import address, asked, done, shows_errors
+from blogapi.wings.owner.frame import address, asked, done, read_notice, shows_errors
 from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.views import BEFORE
 
@@ -152,12 +152,13 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, show: Ca
         document = request.database.write(operation, post_id, argument, check=check, author=request.author).document
     except PreconditionFailed:
         return show(post_id)
-    can_undo = request.database.keeps_history and document != old
-    undo = (f"/posts/{post_id}/undo", {"etag": etag_of(document)}) if can_undo else None
-    new = documents.load(document)
+    undo = (f"/posts/{post_id}/undo", {"etag": etag_of(document)}) if request.database.keeps_history else None
+    new, path = documents.load(document), f"/posts/{post_id}"
+    if document == old:  # The page may not have shown the notice of the change before, which has an Undo button.
+        return redirect(address(path), 303) if read_notice(path).get("undo") else done(path, "Nothing has changed.")
     if (former := documents.slug_in(old)) in new.get("former_slugs", ()):
         text += f" Its former slug {former} still leads to it."
-    return done(f"/posts/{post_id}", text, "" if text[0].isupper() else new["title"], undo=undo)
+    return done(path, text, "" if text[0].isupper() else new["title"], undo=undo)
 
 
 def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
