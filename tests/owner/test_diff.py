@@ -7,6 +7,8 @@ from blogapi.wings.owner.fields import MAX_COMPARED, MAX_LINES, changed_lines, m
 from tests.cases import cases
 from tests.timing import memory_limit
 
+MANY = " x" * 99  # too many equal words to compare each with each
+
 
 def shown(old, new):
     return [kind + line for kind, line in changed_lines("\n".join(old), "\n".join(new))]
@@ -67,6 +69,7 @@ def test_the_worst_texts_are_compared_quickly():
     started = time.process_time()
     shown(old, new)
     shown(["x"] * 199, ["x" if number % 2 else str(number) for number in range(199)])
+    marked([("-", "x " * 999)] * 50 + [("+", "x 1 " * 499)] * 50 + [("-", "x " * 70)] * 50 + [("+", "x 1 " * 70)] * 50)
     assert time.process_time() - started < 1
 
 
@@ -75,6 +78,8 @@ def test_the_worst_texts_are_compared_quickly():
     ("a bad day", "a good day", ["a <mark>bad</mark> day", "a <mark>good</mark> day"]),
     ("a day", "a <b> day", ["a day", "a <mark>&lt;b&gt;</mark> day"]),
     ("all new", "other words", ["all new", "other words"]),
+    ("1 b c 2 d", "3 b c d", ["<mark>1</mark> b c <mark>2</mark> d", "<mark>3</mark> b c d"]),
+    (f"a b{MANY} c", f"a{MANY} d c", [f"a b{MANY} c", f"a{MANY} d c"]),
 )
 def test_the_words_that_differ_in_a_line_are_marked(old, new, expected):
     assert [str(line) for _, line in marked([("-", old), ("+", new)])] == expected

@@ -4,8 +4,9 @@ import csv
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, MutableMapping
-from difflib import unified_diff
+from difflib import SequenceMatcher, unified_diff
 from itertools import groupby, pairwise, takewhile
+from time import monotonic
 from typing import Any
 
 from flask import g
@@ -36,6 +37,7 @@ CONTEXT = 2  # number of unchanged lines shown before and after a change
 MAX_COMPARED = 300  # maximum number of lines compared one by one, because the comparison takes quadratic time
 MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on the lines shown, their length, and the total
 BEGINNING, QUOTED = 60, 45  # number of characters by which a list shows a text, and a change
+MAX_EQUAL, MARKING_SECONDS = 5000, 0.1  # limits on the pairs of equal words in two lines, and on the time for all lines
 MAX_SPLIT = 200_000  # do not count the changed words in longer texts, because other requests wait during the count
 Form = Mapping[str, str]  # the fields of a form
 # The kind and text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
@@ -206,23 +208,25 @@ def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
 
 def marked(lines: Lines) -> Lines:
     """Pair removed lines with an equal number of added lines, and mark the words that differ in each pair."""
+    until = monotonic() + MARKING_SECONDS
     runs = [(kind, [line for _, line in run]) for kind, run in groupby(lines, key=lambda line: line[0])]
     for (old_kind, old), (new_kind, new) in pairwise(runs):
         if (old_kind, new_kind, len(old)) == ("-", "+", len(new)):
-            old[:], new[:] = zip(*map(_mark_words, old, new), strict=True)
+            old[:], new[:] = zip(*(_mark_words(*pair, until) for pair in zip(old, new, strict=True)), strict=True)
     return [(kind, line) for kind, run in runs for line in run]
 
 
-def _mark_words(old: str, new: str) -> list[str]:
+def _mark_words(old: str, new: str, until: float) -> list[str]:
+    """Mark the words that differ in two lines, unless many words recur, because comparing those takes cubic time."""
     before, after = old.split(" "), new.split(" ")
-    most = min(len(before), len(after))
-    start = next((at for at in range(most) if before[at] != after[at]), most)
-    end = next((at for at in range(most - start) if before[-1 - at] != after[-1 - at]), most - start)
-    if not start and not end:
+    totals = Counter(after)
+    if not 0 < sum(totals[word] for word in before) <= MAX_EQUAL or monotonic() > until:
         return [old, new]
+    blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
     lines: list[str] = []
-    for words in (before, after):
-        stop = len(words) - end
-        changed = [Markup("<mark>{}</mark>").format(" ".join(words[start:stop]))] if start < stop else []
-        lines.append(Markup(" ").join([*words[:start], *changed, *words[stop:]]))
+    for side, words in enumerate((before, after)):
+        kept = {at for block in blocks for at in range(block[side], block[side] + block.size)}
+        runs = groupby(range(len(words)), key=kept.__contains__)
+        parts = ((Markup("{}" if is_kept else "<mark>{}</mark>"), [words[at] for at in run]) for is_kept, run in runs)
+        lines.append(Markup(" ").join(part.format(" ".join(its_words)) for part, its_words in parts))
     return lines

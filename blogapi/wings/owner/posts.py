@@ -262,8 +262,7 @@ def compare_versions(post_id: int) -> str:
 
 def version_of(post_id: int, version: int | None) -> bytes:
     """Return an earlier version of a post, or the current one."""
-    database = request.database
-    return revisions.get(database, post_id, version) if version else posts.get(database, post_id)
+    return revisions.get(request.database, post_id, version) if version else posts.get(request.database, post_id)
 
 
 @views.get(VERSION)
