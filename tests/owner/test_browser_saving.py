@@ -122,6 +122,8 @@ def test_save_keeps_the_caret_the_undo_and_the_address(window):
     window.said("Changes not in the post yet")
     assert (window.value("content"), window.stored(2)) == ("Rises and slowly.", "Rises slowly.")
     assert len(window.service.request("GET", "/v1/posts/2/revisions")[2]) == 2
+    window.click("Post page")
+    window.wait(lambda _: "Unsaved changes from" in window.text and "was saved" not in window.text, 20)
 
 
 def test_back_shows_the_post_as_it_is(window):

@@ -117,5 +117,5 @@ const sendKept = async (each) => {
 };
 export const rescued = copies ? records.all().then((found) => Promise.all((found ?? [handed].filter(Boolean)).map(sendKept))) : Promise.resolve([]);
 // The server sent this page before it had that text, so load the page again, except if that would lose something.
-const [isStale, mustStay] = [({ isThere, isDropped }) => isThere && isDropped, "#content, .notice[role], .new, main form:focus-within"];
+const [isStale, mustStay] = [({ isThere, isDropped }) => isThere && isDropped, "#content, .notice[role]:not([data-saved]), .new, main form:focus-within"];
 rescued.then((found) => found.some(isStale) && !document.querySelector(mustStay) && location.reload());
