@@ -27,6 +27,7 @@ from blogapi.wings.owner.sessions import browser_name
 
 COPY = f"{COPIES}<copy_id>"
 COPY_ID, DRAFT, NUMBER = map(re.compile, ("[A-Za-z0-9_-]{8,64}", "[0-9]{1,18}|[A-Za-z0-9_-]{8,64}", "[0-9]{1,15}"))
+TYPED = [name for name in (*FORM_FIELDS, "base", "caret") if name != "status"]  # Only buttons change the status.
 PREVIOUS = re.compile("([A-Za-z0-9_-]{8,64} [0-9]{1,15})( replaced)?")
 views = Blueprint("writing", __name__)
 
@@ -127,9 +128,7 @@ def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
 @views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
     """Store a form's text, if it sends any; return new tokens, and the state of the form's post and draft."""
-    # Only buttons change the status, so it is not part of the text.
-    names = [name for name in (*FORM_FIELDS, "base", "caret") if name != "status"]
-    sent = as_sent(copy_id, {name: g.form.get(name, "") for name in names})
+    sent = as_sent(copy_id, {name: g.form.get(name, "") for name in TYPED})
     copy = sent.copy
     if not copy.id:
         raise BadRequest("This is not a copy.")
