@@ -106,8 +106,10 @@ def test_enter_continues_a_list_and_ends_it(window):
     window.fill(content="- a")
     window.press(Keys.ENTER, "b", Keys.ENTER, Keys.ENTER, "9. c", Keys.ENTER, "d")
     assert window.value("content") == "- a\n- b\n\n9. c\n10. d"
-    window.press(Keys.ENTER, Keys.ENTER, "> e", Keys.ENTER, "f", Keys.ENTER, Keys.ENTER, "g")
-    assert window.value("content").endswith("\n\n> e\n> f\n\ng")
+    window.press(
+        Keys.ENTER, Keys.ENTER, "> e", Keys.ENTER, "f", Keys.ENTER, Keys.ENTER, "g", Keys.ENTER, "  h", Keys.ENTER, "i"
+    )
+    assert window.value("content").endswith("\n\n> e\n> f\n\ng\n  h\n  i")
 
 
 # The last two are the second one at 200 and 400 %.

@@ -12,7 +12,7 @@ const insertText = (text) => {
   const html = () => `<pre>\n${new Option(text).innerHTML}${text.endsWith("\n") ? "\n" : ""}</pre>`;
   return (text.length > 2000 && document.execCommand("insertHTML", false, html())) || document.execCommand("insertText", false, text);
 };
-const BLOCK = /^(\s*)([-*+]|\d{1,9}[.)]|>) (\[[ xX]\] )?/; // the start of a list item or a quote
+const BLOCK = /^(\s*)(?:([-*+]|\d{1,9}[.)]|>) (\[[ xX]\] )?)?/; // the start of a list item, a quote or an indented line
 
 export const openEditor = (area, isAdded) => {
   const [listeners, places] = [[], []];
@@ -72,9 +72,9 @@ export const openEditor = (area, isAdded) => {
     const line = isPlain && at === end ? area.value.slice(start, at) : "";
     const [mark, indent, sign, box] = line.match(BLOCK) ?? [];
     if (mark) {
-      event.preventDefault(); // Enter continues a list or a quote; at an empty item, it ends it.
+      event.preventDefault(); // Enter continues a list, a quote or the indentation of code; at an empty item, it ends the list.
       const following = /\d/.test(sign) ? `${parseInt(sign, 10) + 1}${sign.at(-1)}` : sign;
-      mark === line ? insert("\n", start, at) : insert(`\n${indent}${following} ${box ? "[ ] " : ""}`);
+      mark === line && sign ? insert("\n", start, at) : insert(`\n${indent}${sign ? `${following} ` : ""}${box ? "[ ] " : ""}`);
     }
   });
   return {
