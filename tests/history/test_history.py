@@ -151,8 +151,6 @@ def test_versions_are_pruned_after_some_days(database, add, change, delete, kept
 
 # Size
 
-LARGE = "x" * 1_000_000
-
 
 def test_deleting_and_restoring_again_and_again_keeps_fifty_versions(database, add, delete, count):
     post_id = add()
@@ -166,9 +164,10 @@ def test_deleting_and_restoring_again_and_again_keeps_fifty_versions(database, a
 
 @pytest.mark.sqlite  # PostgreSQL deletes them within a single step.
 def test_large_versions_are_pruned_some_at_a_time(database, add, change, count, clock):
-    post_id = add(content=LARGE)
+    large = "x" * 1_000_000
+    post_id = add(content=large)
     for number in range(40):
-        change(post_id, content=f"{number}{LARGE[1:]}")
+        change(post_id, content=f"{number}{large[1:]}")
     clock.now = NOON + 31 * DAY
     counts = []
     while count(Revision):

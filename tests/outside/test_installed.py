@@ -16,8 +16,6 @@ from tests.service import CHECKOUT, free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installed")]
 
-NOT_OF_THE_PROJECT = (".*", "*.egg-info", "__pycache__", "*.db*", "bench", "build", "tests")
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
@@ -27,7 +25,8 @@ def installed(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("installed")
     source = folder / "source"
-    shutil.copytree(CHECKOUT, source, symlinks=True, ignore=shutil.ignore_patterns(*NOT_OF_THE_PROJECT))
+    others = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "*.db*", "bench", "build", "tests")
+    shutil.copytree(CHECKOUT, source, symlinks=True, ignore=others)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, source]
     subprocess.run(build, check=True, timeout=180)

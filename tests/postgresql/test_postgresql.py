@@ -143,7 +143,6 @@ FILL = """
     INSERT INTO post_tag SELECT 'all', status, id, published_at, 'all' FROM filled
 """
 
-
 FILL_SEARCH = """
     INSERT INTO search
     SELECT id, ' ', ' common rare' || id || ' ¶616c6c ', 'common rare' || id || ' ¶616c6c' FROM post

@@ -13,6 +13,7 @@ from tests.timing import memory_limit
 
 LINES = ("GET /v1/posts HTTP/1.1", "GET /v1/posts HTTP/1.0", "POST /v1/posts?a=%20b HTTP/1.1", "GET /é HTTP/1.1")
 STRANGE_LINES = "GET /a#b HTTP/1.1", "get / HTTP/1.1", "GET / HTTP/2.0", "GET /\n HTTP/1.1", "", "CONNECT a:1 HTTP/1.1"
+TARGETS = st.text('/ab:;?#[]@%+"\\\t ', max_size=8).map(lambda target: f"GET /{target} HTTP/1.1")
 FIELDS = ("Host: a", "Content-Length: 3", "Connection: close", "Connection: keep-alive", "Expect: 100-continue")
 STRANGE_FIELDS = (
     *("Content-Length: 03", "Content-Length: \xb2", "Transfer-Encoding: chunked", "Transfer-Encoding: gzip, chunked"),
@@ -44,9 +45,6 @@ def outcome(read, data):
         return read(data)
     except Exception as error:
         return type(error)
-
-
-TARGETS = st.text('/ab:;?#[]@%+"\\\t ', max_size=8).map(lambda target: f"GET /{target} HTTP/1.1")
 
 
 @given(

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,6 @@ import pytest
 
 from blogapi.copy import backup
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.sqlite import Sqlite
 from tests.cli.conftest import run_command
 from tests.databases import execute, opened
 from tests.invariants import sound_posts
@@ -45,20 +43,6 @@ def test_a_backup_while_the_server_writes_is_consistent_and_overwrites_nothing(s
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == f"blogapi: cannot write the backup {target}: File exists\n"
     assert target.read_bytes() == before
-
-
-def test_a_backup_that_fails_leaves_nothing(tmp_path):
-    engine = Sqlite(tmp_path / "blog.db")
-    engine.open()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))  # as good as a full disk
-    try:
-        with pytest.raises(Unavailable):
-            backup(engine, tmp_path / "copy.db")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert not list(tmp_path.glob("copy*"))
-    engine.close()
 
 
 def test_a_backup_onto_a_full_disk_names_the_target_and_leaves_nothing(database, add, small_disk):

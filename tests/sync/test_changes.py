@@ -14,7 +14,6 @@ from tests.sync.conftest import CHANGED_THERE, GONE_THERE, WAYS_OUT, contents, c
 HELLO = (
     "---\n# mine\ntitle: Hello   # a greeting\ntags: [a, 'b c']\ndate: 2026-01-02\nlayout: wide\n---\n\nOne.\n\nTwo.\n"
 )
-BOTH = f"conflict a.md: it has changed on both sides: {WAYS_OUT}"
 
 
 # Changes on one side reach the other
@@ -162,7 +161,7 @@ CHANGES = {
     ("", ""): ([], None, ""),
     ("edited", ""): (["updated a.md"], [], "here"),
     ("", "edited"): ([CHANGED_THERE.format("a.md")], ["updated a.md"], "there"),
-    ("edited", "edited"): ([BOTH], None, None),
+    ("edited", "edited"): ([f"conflict a.md: it has changed on both sides: {WAYS_OUT}"], None, None),
     ("same", "same"): ([], None, ""),
     ("deleted", ""): ([GONE_HERE], None, None),
     ("", "deleted"): ([GONE_THERE.format("a.md")], None, None),

@@ -59,14 +59,13 @@ def test_the_feed_of_takeout_is_read(write):
         assert sources.left_out == {"post (trash)": 1, "comment": 1, "page": 1}
 
 
-RSS = (SAMPLES / "exports/feed.rss").read_text()
 FIRST = {"url": "https://k.example/x-y", "title": "X", "content_html": "<p>Hi</p>", "tags": ["a"]}
 SECOND = {"id": "2", "content_text": "Plain text.", "date_published": "2024-03-05T10:00:00Z"}
 JSON_FEED = {"version": "https://jsonfeed.org/version/1.1", "items": [FIRST | {"date_published": "2024-03-05"}, SECOND]}
 
 
 def test_feeds_are_read(write, read_file):
-    top = write({"a.rss": RSS, "c.json": json.dumps(JSON_FEED)})
+    top = write({"a.rss": (SAMPLES / "exports/feed.rss").read_text(), "c.json": json.dumps(JSON_FEED)})
     rye, note = (item.fields for item in read(top / "a.rss"))
     assert (rye["title"], rye["slug"], rye["published_at"]) == ("Rye", "rye-bread", "2024-03-05T17:22:41Z")
     assert (rye["tags"], rye["params"], "excerpt" in rye) == (["bread"], {"author": "Ada"}, False)

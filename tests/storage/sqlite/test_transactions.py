@@ -133,11 +133,8 @@ def test_writes_waiting_for_one_in_a_thread_come_before_the_next_one_in_a_thread
     assert slugs() == ["a", "b", "c"]
 
 
-FOREVER = SQL("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
-
-
 def read_forever(reader):
-    return reader.row(FOREVER)
+    return reader.row(SQL("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"))
 
 
 def test_a_read_in_a_thread_ends_in_time(database, slugs, impatient):
