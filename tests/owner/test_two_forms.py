@@ -81,7 +81,7 @@ def test_a_new_post_already_saved_by_another_form_is_not_created_twice(put, form
     send(owner, NEW[0], phone | {"content": "phone", "number": "1"})
     assert put(laptop, 1, content="laptop").json["form"] == "/settings/posts/1/edit"
     page = view(owner, "/settings/posts/1/edit")
-    assert page.all("del, ins") == ["phone", "laptop"]
+    assert page.all(".problem h2, del, ins") == ["You also changed the post on 2026-11-20 12:00 UTC", "phone", "laptop"]
     assert send(owner, NEW[0], laptop | {"content": "laptop"}).status_code == 412
     assert (count(Post), client.get("/v1/posts/1").json["content"]) == (1, "phone")
 

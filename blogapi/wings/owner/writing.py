@@ -17,6 +17,7 @@ from blogapi.markdown.html import safe_markdown_of
 from blogapi.posts import storage as posts
 from blogapi.posts.slugs import find_free, slug_of
 from blogapi.storage.errors import DoesNotExist
+from blogapi.storage.models import Post
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import ASIDE, DISCARDED, OPEN, SAVED, UNTOUCHED, Copy, Sent
 from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load
@@ -53,6 +54,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     if post_id and typed.get("etag") != now["etag"]:
         shown["changed"] = changed_fields(post, typed, follow(typed, post))
         typed |= {} if shown["changed"] else now
+        (shown["changed_by"],) = request.database.one(Post.select(Post.author).where(Post.id == post_id))
     if slug := suggested_slug(typed, post):
         typed |= {"slug": slug, "suggested": slug}
     shown |= {"typed": typed, "post_id": post_id, "post": post, "etag": now.get("etag")}
