@@ -47,11 +47,8 @@ def lacks_passage(new: str, old: str) -> bool:
 
 
 def fold(name: str) -> str:
-    """Convert a tag to the form used in comparisons: NFC(casefold(NFC(name))).
-
-    Only the first MAX_FOLDED characters are used, because normalizing a run of combining marks takes quadratic time.
-    """
-    name = name[:MAX_FOLDED]
+    """Convert a tag to the form used in comparisons: NFC(casefold(NFC(name)))."""
+    name = name[:MAX_FOLDED]  # Normalizing a run of combining marks takes quadratic time.
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())

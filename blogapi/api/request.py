@@ -35,10 +35,7 @@ LIST_INDEX = re.compile(r"\[[0-9]{0,4}\]$")  # allowed after the name of a list:
 
 
 class RequestInfo:
-    """The data about a request that the server needs for logging, metrics and limits.
-
-    Our server puts it into the WSGI environment. Other servers do not use it.
-    """
+    """The data about a request that our server needs for its log, metrics and limits. Other servers do not use it."""
 
     key_name = ""  # name of the valid API key
     credential = ""  # the valid API key, or the token of the session
@@ -158,10 +155,7 @@ def load_body(request: Request, check_exists: Callable[[], Any] | None = None) -
 
 
 def parse_body(request: Request) -> dict[str, Any]:
-    """Return the unvalidated fields of the body, which is JSON or a file. Raises an HTTP error.
-
-    SET_BY_SERVICE fields are dropped, so that clients can edit a post and send it back.
-    """
+    """Return the unvalidated fields of the body, which is JSON or a file. Raises an HTTP error."""
     mimetype = check_content_type(request, request.operation.content_types)
     request.body = read_body(request)
     if mimetype not in JSON_TYPES and request.operation.parse_file:
@@ -169,7 +163,7 @@ def parse_body(request: Request) -> dict[str, Any]:
     if "unknown" in request.query:
         raise ValidationError("applies only to text/markdown", "unknown")
     body = parse_json(request.body)
-    for name in SET_BY_SERVICE:
+    for name in SET_BY_SERVICE:  # dropped, so that clients can edit a post and send it back
         body.pop(name, None)
     return body
 

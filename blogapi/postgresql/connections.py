@@ -1,7 +1,4 @@
-"""Pool connections to a PostgreSQL database.
-
-The connections use libpq's pipeline mode directly, because psycopg's own pipelines are too slow (docs/decisions.md).
-"""
+"""Pool connections to PostgreSQL. They use libpq's pipelines, because psycopg's are too slow (docs/decisions.md)."""
 
 import re
 import time

@@ -73,14 +73,11 @@ def prune_purged(tx: Transaction) -> int:
 
 
 def _delete_some(tx: Transaction, condition: Expression) -> int:
-    """Delete a batch of versions; return the number deleted.
-
-    Pruning stops after PRUNING_SECONDS, because a version can be megabytes long.
-    """
+    """Delete a batch of versions; return the number deleted."""
     some = Revision.select(Revision.post_id, Revision.version).where(condition).limit(PRUNED_REVISIONS)
     until, count = time.monotonic() + PRUNING_SECONDS, 0
     for post_id, version in list(tx.rows(some)):
-        if count and time.monotonic() > until:
+        if count and time.monotonic() > until:  # A version can be megabytes long.
             break
         count += tx.execute(Revision.delete().where(Revision.post_id == post_id, Revision.version == version))
     return count

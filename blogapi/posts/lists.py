@@ -45,11 +45,8 @@ def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
 
 
 def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
-    """Return a query that merges several lists.
-
-    SQLite merges the lists row by row. PostgreSQL would read and sort whole lists, so the limit is applied to each.
-    """
-    if dialect == "postgresql" and len(lists) > 1:
+    """Return a query that merges several lists."""
+    if dialect == "postgresql" and len(lists) > 1:  # It would read and sort whole lists. SQLite merges row by row.
         lists = [query.order_by(*order).limit(Placeholder("limit")) for query in lists]
     return reduce(union_all, lists).order_by(*order).limit(Placeholder("limit"))
 
@@ -59,10 +56,7 @@ def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
 
 @cache
 def created_query(status: str | None, by_tag: bool) -> Compiled:
-    """Return the query for a page, with the parameters tag, before and limit.
-
-    A query that merges several lists finds the ids first, because a document can be 4 MB long.
-    """
+    """Return the query for a page, with the parameters tag, before and limit."""
 
     def query_in(dialect: str) -> Select:
         newest_first = Post.id.desc()
@@ -70,6 +64,7 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
         if status is None and not by_tag:
             return query.where(Post.id < Placeholder("before")).order_by(newest_first).limit(Placeholder("limit"))
         listed = [_listed(listed_status, by_tag) for listed_status in ([status] if status else documents.STATUSES)]
+        # Find the ids of several lists first, because a document can be 4 MB long.
         lists = [rows.select(key).where(key < Placeholder("before")) for rows, key in listed]
         return query.where(Post.id.in_(_union(dialect, lists, SQL("1").desc()))).order_by(newest_first)
 
@@ -95,10 +90,7 @@ def _latest(reader: Reader, query: ListQuery, **values: Any) -> Iterator[tuple]:
 
 @cache
 def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> Compiled:
-    """Return the query for a page, with the parameters tag, time, after, id and limit.
-
-    When this query merges lists, it holds only one document of each list in memory.
-    """
+    """Return the query for a page, with the parameters tag, time, after, id and limit."""
 
     def query_in(dialect: str) -> Select:
         def timed(listed: str) -> Select:
@@ -111,6 +103,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
                 return query.where(time == Placeholder("time"), key < Placeholder("id"))
             return query.where(time < Placeholder("time"), time >= Placeholder("after"))
 
+        # Merging these lists holds only one document of each in memory.
         lists = [timed(listed) for listed in ([status] if status else documents.STATUSES)]
         return _union(dialect, lists, SQL("3").desc(), SQL("1").desc())  # the time and the id
 
@@ -121,10 +114,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
-    """Yield every post, newest first, reading one at a time.
-
-    If posts are damaged, this raises Unavailable with their ids after yielding all others.
-    """
+    """Yield every post, newest first, reading one at a time. If posts are damaged, raise Unavailable at the end."""
     damaged, before = [], MAX_ID
     while row := reader.row(created_query(None, False), before=before, limit=1):
         before, document = row

@@ -43,11 +43,8 @@ def no_check(document: bytes | None) -> None:
 
 
 def get(reader: Reader, ref: PostRef, published_only: bool = False) -> bytes:
-    """Return the document of a post. Raises DoesNotExist.
-
-    With `published_only`, unpublished posts count as missing. Nothing about them is read, so that response
-    times do not reveal them.
-    """
+    """Return the document of a post. Raises DoesNotExist, with `published_only` also for an unpublished post."""
+    # Nothing is read about an unpublished post, so that response times do not reveal it.
     return documents.intact(*_row(reader, SELECT_PUBLISHED if published_only else SELECT_DOCUMENT, ref))
 
 

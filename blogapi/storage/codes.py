@@ -28,6 +28,4 @@ ERRORS = (sqlite3.Error, MemoryError)  # sqlite3 raises SQLITE_NOMEM as a Memory
 
 def code_of(error: BaseException | None) -> int:
     """Return the primary result code of a SQLite error, or 0 for any other error."""
-    if isinstance(error, MemoryError):
-        return sqlite3.SQLITE_NOMEM
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return sqlite3.SQLITE_NOMEM if isinstance(error, MemoryError) else getattr(error, "sqlite_errorcode", 0) & 0xFF

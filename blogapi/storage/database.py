@@ -60,10 +60,7 @@ class Database(Reader):
             return run_and_commit(tx, operation, *args, **kwargs)
 
     def write_within(self, seconds: float, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation in a transaction of its own. Raises Busy if another write takes longer than `seconds`.
-
-        If the operation needs a thread, it waits as in `write_in_thread`.
-        """
+        """Run an operation in a transaction of its own. Raises Busy if another write takes longer than `seconds`."""
         with suppress(NeedsThread):
             return run_and_commit(self.begin(time.monotonic() + seconds), operation, *args, **kwargs)
         return self.write_in_thread(operation, *args, **kwargs)
@@ -91,10 +88,7 @@ class Database(Reader):
             return operation(self, *args, **kwargs)
 
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Run a slow function that does not use the database.
-
-        Our server uses a thread, and runs only one slow read or slow function per client at a time.
-        """
+        """Run a slow function that does not use the database. Our server treats it like a read in `read_in_thread`."""
         return function()
 
     def begin(self, until: float) -> Transaction:

@@ -183,17 +183,11 @@ class Engine(ABC):
 
     @abstractmethod
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "Transaction | None":
-        """Begin a write transaction; return None if the lock is taken.
-
-        PostgreSQL waits up to `wait_seconds` for the lock. SQLite does not wait, so the caller must retry.
-        """
+        """Begin a write transaction; return None if the lock is taken. Only PostgreSQL waits, up to `wait_seconds`."""
 
     def limited(self, may_go_on: Callable[[], bool]) -> AbstractContextManager[None]:
-        """Run the queries of a block on one snapshot, and interrupt them once `may_go_on` returns False.
-
-        On PostgreSQL, this has no effect, because the server ends slow queries.
-        """
-        return nullcontext()
+        """Run the queries of a block on one snapshot, and interrupt them once `may_go_on` returns False."""
+        return nullcontext()  # PostgreSQL ends slow queries itself.
 
     def shrink(self) -> None:
         """Free the disk space that a large transaction has used. PostgreSQL does this by itself."""

@@ -272,10 +272,7 @@ class Sqlite(Engine):
             raise Unavailable("the database file is not writable")
 
     def _save_wal(self) -> None:
-        """Write the contents of a deleted WAL file into the database while this process still has it open.
-
-        Otherwise, they would be lost if the process were killed.
-        """
+        """Save the contents of a deleted WAL file, which would be lost if this process were killed."""
         if not self._checkpoint():
             raise Unavailable("the -wal file was deleted while another program was using it", RETRY_SECONDS)
         log.error("the -wal file of the database was deleted; its contents were written into the database")

@@ -93,14 +93,11 @@ def delete(tx: Transaction, tag: str, author: Author) -> None:
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: Author) -> set[str]:
-    """Change the tags in the documents of all posts with a tag, and return the statuses of the changed posts.
-
-    To save memory, only one document is loaded at a time. Damaged posts are skipped.
-    """
+    """Change the tags in the documents of all posts with a tag, and return the statuses of the changed posts."""
     statuses = set()
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
         with suppress(Damaged):
-            stored = tx.row(SELECT_DOCUMENT, id=post_id)
+            stored = tx.row(SELECT_DOCUMENT, id=post_id)  # one document at a time, to save memory
             old = documents.load(stored[0] if stored else None)
             new = old | {"tags": change(old["tags"]), "updated_at": tx.now}
             if new["tags"] != old["tags"]:
