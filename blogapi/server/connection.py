@@ -224,14 +224,11 @@ class ClientConnection:
             self.end(Stopped)
 
     def close(self) -> None:
-        """Close the connection. With `linger`, first read and discard the client's input.
-
-        If input were left unread, the kernel would reset the connection, and the client might lose the response.
-        """
+        """Close the connection. With `linger`, first read and discard the client's input."""
         self.leave_places()
         self.is_accepted = False
         try:
-            if self.linger:
+            if self.linger:  # Unread input would reset the connection, and the client might lose the response.
                 self.sock.shutdown(socket.SHUT_WR)
                 self._ended = None
                 self._allow(DISCARD_SECONDS, DISCARDED_BYTES)

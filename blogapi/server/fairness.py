@@ -75,10 +75,7 @@ class Queue:
 
 
 class Turns(Queue):
-    """A queue that runs one greenlet after another, for at most TURN_SECONDS at a stretch.
-
-    gevent's sleep(0) would resume fifty greenlets at once, in order of arrival.
-    """
+    """A queue that runs one greenlet after another, for at most TURN_SECONDS at a stretch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,6 +83,7 @@ class Turns(Queue):
         self.running = False
 
     def wait(self, client: Client) -> None:
+        # gevent's sleep(0) would resume fifty greenlets at once, in order of arrival.
         if not self.running:
             self.running = True
             self.hub.loop.run_callback(self._give)
@@ -177,13 +175,11 @@ class Budget:
 
 
 def oldest_head(budget: Budget, connection: Holder) -> Holder | None:
-    """Choose the oldest other request whose key has not been accepted yet.
-
-    If there is none, choose a request of the busiest client or, failing that, another of the connection's own client.
-    """
+    """Choose the oldest other request whose key has not been accepted yet or, failing that, choose by client."""
     arriving = [holder for holder in budget.held if holder.reading and holder is not connection]
     heads = (holder for holder in arriving if not holder.is_accepted)
     own = (holder for holder in arriving if holder.client == connection.client)
+    # The busiest client comes before the connection's own client.
     return next(heads, None) or oldest_of_busiest(budget, connection) or next(own, None)
 
 
@@ -264,16 +260,14 @@ class SharedState:
                 break
 
     def place_for_change(self, connection: Holder) -> RoundRobinSemaphore:
-        """Wait until the client may make another change, and return the semaphore to release.
-
-        During the wait, end stalled responses to the same client.
-        """
+        """Wait until the client may make another change, and return the semaphore to release."""
         semaphore = self._changes.get(connection.client)
         if semaphore is None:
             if len(self._changes) >= MAX_KNOWN:
                 self._changes.clear()
             semaphore = self._changes[connection.client] = RoundRobinSemaphore(MAX_CHANGES)
         while not semaphore.acquire(timeout=STALLED_POLL_SECONDS):
+            # End stalled responses to the same client.
             before = time.monotonic() - OWN_STALLED_SECONDS
             for holder in connection.tier.responses.held:
                 if holder.client == connection.client and holder.progress_at < before:

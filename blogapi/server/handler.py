@@ -295,10 +295,7 @@ class Exchange:
 
 
 def pieces(connection: ClientConnection, content: Iterable[bytes], info: RequestInfo) -> Iterator[bytes]:
-    """Yield the pieces of a streamed response, letting other requests run in between.
-
-    Raises ConnectionAbortedError if the database fails.
-    """
+    """Yield a streamed response, letting others run in between. Raises ConnectionAbortedError if the database fails."""
     try:
         for piece in content:
             yield piece

@@ -155,10 +155,7 @@ def json_line(level: int, **fields: object) -> str:
 
 
 def open_standard_files() -> None:
-    """Open /dev/null in place of standard input, output or error if they are closed.
-
-    Otherwise, the next files opened would get their descriptors.
-    """
-    while (file := os.open(os.devnull, os.O_RDWR)) < 3:
+    """Open /dev/null in place of standard input, output or error if they are closed."""
+    while (file := os.open(os.devnull, os.O_RDWR)) < 3:  # The next files opened must not get these descriptors.
         pass
     os.close(file)
