@@ -166,10 +166,7 @@ def run(
     creates: bool = False,  # whether to create a missing folder
     **options: Any,
 ) -> None:
-    """Push or pull or, for `status`, predict what each would do.
-
-    The exit status is 2 if there is a conflict, and otherwise 1 if a file failed.
-    """
+    """Push or pull or, for `status`, predict what each would do."""
     url = service_url(url, move_to, deletes)
     folder, names = folder_and_names(paths)
     output = Output(options.pop("as_json"), options.pop("quiet"), options.pop("diff"), "would be " * options["dry_run"])
@@ -198,15 +195,12 @@ def service_url(url: str | None, move_to: str | None, deletes: bool) -> str:
 
 
 def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
-    """Return the folder and the paths of the given files within it.
-
-    If the first argument is a file, the folder is the synced folder that contains it.
-    """
+    """Return the folder and the paths of the given files within it."""
     folder, files = paths[0], paths[1:]
     if folder.name.lower().endswith(MARKDOWN_SUFFIXES) and not folder.is_dir():
         if not (synced := synced_folder(folder.parent)):
             raise click.UsageError(f"{folder} is not in a synced folder: give that folder first.")
-        folder, files = synced, paths
+        folder, files = synced, paths  # The first argument is a file in a synced folder.
     top = os.path.realpath(folder)
     names = [os.path.relpath(os.path.join(os.path.realpath(file.parent), file.name), top) for file in files]
     if outside := [name for name in names if name.startswith("../")]:

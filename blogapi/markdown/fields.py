@@ -66,10 +66,7 @@ def _as_time(value: Any) -> Any:
 def read_fields(
     values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], program: Program | None, zone: tzinfo
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the fields in front matter, and the name that the file uses for each of them.
-
-    Values that do not fit a field are added to `others`. In a request, contradictory values are an error.
-    """
+    """Return the fields in front matter, and their names in the file. Values that do not fit a field go to `others`."""
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name in [name for name in FIELD_CONVERTERS if name in values and (program or name not in NOT_IN_REQUESTS)]:

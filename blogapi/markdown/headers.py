@@ -99,11 +99,8 @@ def _plain(headers: str, form: str) -> str:
 
 
 def _after(content: str, text: str, end: int) -> tuple[str, int]:
-    """Return the content after the headers, and the number of its first line.
-
-    The headers end at position `end` in `text`, which is the beginning of `content` with LF in place of CRLF.
-    """
-    breaks = text.count("\n", 0, end)
+    """Return the content after the headers, which end at position `end` in `text`, and the number of its first line."""
+    breaks = text.count("\n", 0, end)  # `text` is the beginning of `content` with LF in place of CRLF.
     return content[end + (breaks if "\r\n" in content[: end + 1] else 0) :], breaks + 1
 
 

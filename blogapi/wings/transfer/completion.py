@@ -100,10 +100,7 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
 
 
 def complete(item: Item, now: str, drop: Collection[str]) -> None:
-    """Determine a post's status and dates, and shorten its fields to their limits.
-
-    If the date is in the future, a published post becomes scheduled, and any other post loses the date.
-    """
+    """Determine a post's status and dates, and shorten its fields to their limits."""
     fields, notes, file = item.fields, item.notes, item.file
     published_at = fields.get("published_at", "")
     if fields.get("status") == "published" and not published_at:

@@ -109,6 +109,5 @@ def _remove_post(folder: Folder, name: str) -> str:
 
 def _remove_image(folder: Folder, name: str) -> str:
     """Remove an image. Keep any other file."""
-    if re.fullmatch(IMAGE_FILE, name) and S_ISREG(folder.state(name).st_mode):
-        return folder.remove(name)
-    return "kept"
+    is_image = re.fullmatch(IMAGE_FILE, name) and S_ISREG(folder.state(name).st_mode)
+    return folder.remove(name) if is_image else "kept"

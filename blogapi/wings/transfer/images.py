@@ -65,10 +65,7 @@ class LocalImages:
         self._names: dict[Path, dict[str, list[str]]] = {}  # top folder -> file name -> image files
 
     def find(self, url: str, folders: Iterable[Path]) -> str | None:
-        """Return the real path of the file that a URL points to, if the file is below one of the roots.
-
-        A relative URL is looked up in each of `folders`.
-        """
+        """Return the real path of a URL's file below one of the roots. A relative URL is looked up in `folders`."""
         match = URL_PARTS.match(LIQUID_FILTER.sub(r"\1", url))
         assert match is not None  # An empty pattern matches every string.
         path = unquote(match["path"])

@@ -41,12 +41,9 @@ DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", 
 
 
 def name_and_date(path: Path, folders: tuple[str, ...], url: str, program: Program, zone: tzinfo) -> tuple[str, str]:
-    """Return the name of a file without a leading date, and the date (midnight) in its path or URL, or "".
-
-    An `index.md` is named after its folder.
-    """
+    """Return the name of a file without a leading date, and the date (midnight) in its path or URL, or ""."""
     stem, dot, language = path.stem.partition(".")
-    is_index = stem in program.index_names
+    is_index = stem in program.index_names  # An `index.md` is named after its folder.
     name = (path.parent.name or stem) + (dot + language).replace(".", "-") if is_index else path.stem
     name = program.not_in_names.sub("", name) or name
     above = folders[:-1] if is_index else folders
