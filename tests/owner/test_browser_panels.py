@@ -31,6 +31,10 @@ def test_on_a_phone_the_preview_takes_the_place_of_the_text_and_goes_back_to_the
     window.click("Preview")
     focused = "return [document.activeElement.id, document.activeElement.selectionStart]"
     assert window.browser.execute_script(focused) == ["content", caret]
+    window.press("x")
+    window.send()
+    is_wide = window.browser.execute_script("return innerWidth > 480")  # Windows of Firefox are.
+    assert ("not in the post yet" in window.text) == is_wide
     window.click("Settings")
     assert window.browser.find_element(By.ID, "tags").is_displayed()
     assert not window.browser.find_element(By.ID, "content").is_displayed()

@@ -95,7 +95,7 @@ const takeIn = (answer, isNews) => {
       clear(alarm("missed"));
       outcome = say("No unsaved changes", "kept");
     } else if (isNews && state !== "saving") {
-      say(`Kept ${time()}, not in the post yet`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
+      say(`Kept ${time()}${innerWidth > 480 ? ", not in the post yet" : ""}`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
     }
     suggest(answer);
   }
