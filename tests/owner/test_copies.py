@@ -160,7 +160,11 @@ def test_a_new_post_in_which_nothing_is_left_is_not_listed(put, form, owner):
     put(fields, 1, title="(No title) yet")
     assert view(owner, "/settings/posts").all(".posts .hint") == ["(No title) Words."]
     put(fields, 2, content=" ", caret="1")
-    assert view(owner, "/settings/posts").titles == ["(No title) Words."]
+    page = view(owner, "/settings/posts")
+    assert page.titles == ["(No title) Words."]
+    page = page.press("Discard")
+    assert (page.titles, page.said[0]) == ([], "The unsaved changes were discarded.")
+    assert page.press("Undo").form("Save draft")[1]["content"] == "Words."
 
 
 @cases(

@@ -213,7 +213,8 @@ def discard_copy(copy_id: str) -> Response:
     """Discard the copy that a form has written or, if it has written none, the copy it was opened with."""
     mine = copies.find(request.database, copy_id)
     copy = request.database.write(copies.discard, copy_id if mine else g.form.get("previous", ""))
-    return done(form_of(copy.post_id), "The unsaved changes were discarded.", undo=(f"{COPIES}{copy.id}/use", {}))
+    path = form_of(copy.post_id) if copy.post_id else "/posts"
+    return done(path, "The unsaved changes were discarded.", undo=(f"{COPIES}{copy.id}/use", {}))
 
 
 @views.post(f"{COPY}/use")
