@@ -57,23 +57,21 @@ def accident(at):
     return before
 
 
-DONE = [
-    "1 “Over”: changed back",
-    "2 “Gone”: restored",
-    "3 “Edited”: left, good has changed it since",
-    "4 “Spam”: moved to the trash",
-    "changed back 1, restored 1, moved to the trash 1, left 1",
-]
-
-
 def test_a_keys_changes_are_undone_except_in_posts_that_another_key_has_changed_since(run, at, accident):
+    done = [
+        "1 “Over”: changed back",
+        "2 “Gone”: restored",
+        "3 “Edited”: left, good has changed it since",
+        "4 “Spam”: moved to the trash",
+        "changed back 1, restored 1, moved to the trash 1, left 1",
+    ]
     before = words(at(0))
     status, output, error = run("undo", "--since", SINCE, "--key", "bad", "--dry-run")
-    would_be = [line.replace(": ", ": would be ") for line in DONE[:-1]]
-    assert (status, sorted(output[:-1]), output[-1], error) == (1, would_be, f"would be {DONE[-1]}", [])
+    would_be = [line.replace(": ", ": would be ") for line in done[:-1]]
+    assert (status, sorted(output[:-1]), output[-1], error) == (1, would_be, f"would be {done[-1]}", [])
     assert words(at(0)) == before
     status, output, error = run("undo", "--since", SINCE, "--key", "bad")
-    assert (status, sorted(output[:-1]), output[-1], error) == (1, DONE[:-1], DONE[-1], [])
+    assert (status, sorted(output[:-1]), output[-1], error) == (1, done[:-1], done[-1], [])
     assert words(at(0)) == accident | {"edited": before["edited"]}
 
 

@@ -84,9 +84,6 @@ def test_former_addresses_are_kept(item, text, name, old_paths):
     assert item(f"title: A\n{text}", name).old_paths == old_paths
 
 
-ZONED = "2020-07-01T23:00:00Z"
-
-
 @cases(
     ("configuration", "name"),
     ("timezone: Asia/Tokyo", "_config.yml"),
@@ -99,9 +96,10 @@ ZONED = "2020-07-01T23:00:00Z"
 )
 def test_the_zone_of_a_site_takes_precedence(item, configuration, name):
     site = {"others": {name: configuration}, "zone": zone_named("Europe/Berlin")}
+    zoned = "2020-07-01T23:00:00Z"
     found = item("title: A\ndate: 2020-07-02 08:00", "content/a.md", **site)
-    assert (found.fields["published_at"], found.notes) == (ZONED, {})
-    assert item("date: 2020-07-02 08:00 +0900", "content/a.md", **site).fields["published_at"] == ZONED
+    assert (found.fields["published_at"], found.notes) == (zoned, {})
+    assert item("date: 2020-07-02 08:00 +0900", "content/a.md", **site).fields["published_at"] == zoned
 
 
 @cases(
