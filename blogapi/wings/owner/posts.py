@@ -64,6 +64,8 @@ def show_posts() -> str:
     loaded |= {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
     page = lists.list_page(database, loaded, request.client)
     shown: dict[str, Any] = {"page": page, "searched": query.get("q")}
+    if words and not shown["page"].items:
+        shown["trashed"] = database.read_in_thread(request.client, revisions.trash, 1, text=words[:MAX_QUERY]).items
     shown |= {"counts": counts(database), "most": MAX_COUNTED, "proposed": proposals.posts_with_proposals(database)}
     shown |= {"copies": copies.listing(database, copies.OPEN, copies.ASIDE), "now": database.now}
     with suppress(Damaged):
