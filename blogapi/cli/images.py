@@ -85,10 +85,7 @@ def rebase_images(database: Database, old: str) -> int:
 
 
 def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:
-    """Change the image URLs in a post. Return None if there is nothing to change.
-
-    Otherwise, return the post's slug, and "" or the reason why the post was left alone.
-    """
+    """Change the image URLs in a post. Return its slug, and "" or why it was left alone; None if nothing changes."""
     try:
         post = posts.get_to_change(tx, post_id)
     except PostDoesNotExist:  # The post was deleted in the meantime.

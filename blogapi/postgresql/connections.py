@@ -133,10 +133,7 @@ class PostgresConnection(psycopg.Connection):
         return statement, dumped, self._adapter.types, self._adapter.formats
 
     def run(self, statements: list[tuple]) -> list[Result]:
-        """Run statements in one round trip, and return their results. The first statement that fails ends the run.
-
-        Raises NotUnique, NoRow, Busy or another Unavailable.
-        """
+        """Run statements in one round trip until one fails. Return their results. Raises NotUnique or Unavailable."""
         known = len(self.prepared)
         try:
             self.pgconn.enter_pipeline_mode()

@@ -41,17 +41,14 @@ def run(
     tx: Transaction,
     outcome: Outcome,
     post_id: int,
-    old: Fields,
-    new: Fields,
+    old: Fields,  # {} for a new post
+    new: Fields,  # {} for a deleted post
     author: Author,
     version: int = 0,  # the version of `old`
     *,
     with_events: bool = True,  # False for an import, and for a PUT without effect
 ) -> None:
-    """Run all side effects of a change to a post. Raises NotPermitted before anything is written.
-
-    `old` is {} for a new post, and `new` is {} for a deleted one.
-    """
+    """Run all side effects of a change to a post. Raises NotPermitted before anything is written."""
     check_permitted(author, old, new)
     if author.drafts_only and outcome == "purged":
         raise NotPermitted("a draft can be moved to the trash, but not deleted for good")

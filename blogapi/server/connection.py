@@ -84,10 +84,7 @@ class ClientConnection:
         self._queue(self.wait_turn)
 
     def take_places(self) -> None:
-        """Wait until the change that the client requests may run. During this wait, the connection may be evicted.
-
-        Raises TimeoutError if there are too many requests or large responses.
-        """
+        """Wait until the requested change may run. The connection may be evicted meanwhile. Raises TimeoutError."""
         if not self._places:
             self._queue(partial(self.shared.place_for_change, self))
             if self in self.tier.bodies.held:

@@ -1,7 +1,4 @@
-"""Write the log of gunicorn, the worker and the application to standard error, with keys and secrets masked.
-
-docs/running.md describes the lines of the log.
-"""
+"""Write the log of gunicorn, the worker and the application to standard error, masking secrets (docs/running.md)."""
 
 import atexit
 import io

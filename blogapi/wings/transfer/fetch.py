@@ -27,14 +27,12 @@ from blogapi.wings.transfer.items import Item
 
 @contextmanager
 def deadline(seconds: float, late: Exception) -> Iterator[None]:
-    """Raise `late` in the main thread if the block takes longer than `seconds`.
-
-    A socket's timeout is not enough, because it starts again with each byte that arrives.
-    """
+    """Raise `late` in the main thread if the block takes longer than `seconds`."""
 
     def end(*_: object) -> None:
         raise late
 
+    # A socket's timeout would not be enough, because it starts again with each byte that arrives.
     before = signal.signal(signal.SIGALRM, end)
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # repeats, in case a destructor swallows the exception

@@ -41,12 +41,10 @@ def exists(path: Path | str, folder: int | None = None) -> bool:
 
 @contextmanager
 def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
-    """Open a regular file below one of the folders `roots`.
-
-    Raises OSError for anything else, even for a link that replaces the file while it is being opened.
-    """
+    """Open a regular file below one of the folders `roots`. Raises OSError for anything else."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # never waits
         real, state = os.path.realpath(path), os.fstat(file.fileno())
+        # Refuse even a link that replaces the file while it is being opened.
         if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
             raise OSError(errno.EPERM, "not a regular file in the given folders")
         yield file
