@@ -18,7 +18,8 @@ from blogapi.server.fairness import KEPT_BYTES, Client
 from blogapi.storage.errors import RETRY_SECONDS
 
 SETTINGS = Config()  # settings for gunicorn's parser
-SETTINGS.set("limit_request_line", 8190)  # bytes
+MAX_LINE = 8190  # bytes
+SETTINGS.set("limit_request_line", MAX_LINE)
 SETTINGS.set("forwarder_headers", "")  # The parser must not interpret X-Forwarded headers.
 SETTINGS.set("secure_scheme_headers", {})
 ASCII = bytes(range(128))
@@ -130,6 +131,8 @@ def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
     connection.identify(connection.shared.client(data, connection.address))
     piece = data
     while data and not (end := end_of_head(data)):
+        if len(data) > MAX_LINE and b"\n" not in data:
+            raise errors.LimitRequestLine(len(data), MAX_LINE)
         if not connection.hold(len(piece)):
             raise TimeoutError
         connection.wait_turn_to_read()

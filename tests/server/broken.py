@@ -61,6 +61,7 @@ LINE = (
     400,
     "the request line must be a method, a target (a space in it is %20) and HTTP/1.1; this port speaks plain HTTP",
 )
+LONG_LINE = (414, "the request line must have at most 8,190 bytes")
 
 # the header of a request, and the status and message of the response
 MALFORMED_HEADS = {
@@ -95,10 +96,8 @@ MALFORMED_HEADS = {
     "too long field": ([REQUEST, HOST, "X: " + "y" * 9000], FIELDS),
     "too long header": ([REQUEST, HOST, *[f"X: {'y' * 8000}"] * 9], FIELDS),
     "too long lists": (["GET / HTTP/1.1", HOST, *["Accept: a" + " " * 8000 + "b"] * 7], LISTS),
-    "too long line": (
-        ["GET /" + "x" * 9000 + " HTTP/1.1", HOST],
-        (414, "the request line must have at most 8,190 bytes"),
-    ),
+    "too long line": (["GET /" + "x" * 9000 + " HTTP/1.1", HOST], LONG_LINE),
+    "far too long line": (["GET /" + "x" * 70_000 + " HTTP/1.1", HOST], LONG_LINE),
     "fragment": (["GET /v1/posts?limit=1#&a=b HTTP/1.1", HOST], FRAGMENT),
     "method in lower case": (["get /v1/posts HTTP/1.1", HOST], METHOD),
     "method beyond ASCII": (["G\xc3\x84T /v1/posts HTTP/1.1", HOST], METHOD),
