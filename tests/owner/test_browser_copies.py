@@ -260,6 +260,24 @@ def test_a_form_in_which_nothing_was_typed_since_takes_the_text_that_was_used_in
     assert window.stored() == "One. Phone. Chosen."
 
 
+def test_the_other_text_is_shown_once_the_server_has_the_text_of_this_form(window):
+    window.open(EDIT)
+    window.fill(content=" Laptop.")
+    window.send()
+    with window.another_device():
+        window.open(EDIT)
+        window.fill(content=" Phone.")
+        window.send()
+    window.run("select", -1)
+    type_during_request = "dispatchEvent(new Event('visibilitychange')); document.execCommand('insertText', false, '!')"
+    window.browser.execute_script(type_during_request)
+    window.said("You also wrote in another window")
+    window.browser.find_element(By.LINK_TEXT, "Show the other text").click()
+    eventually(lambda: len(window.browser.window_handles) == 3)
+    window.browser.switch_to.window(window.browser.window_handles[-1])
+    eventually(lambda: window.run("changedLines") == ["One. Laptop. Phone.", "One. Laptop.!"])
+
+
 def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
     window.open(EDIT)
     laptop, phone = window.browser.current_window_handle, continue_on_two_devices(window)

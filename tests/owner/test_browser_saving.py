@@ -93,6 +93,7 @@ def test_each_press_saves_the_text_as_it_was_then_and_what_is_typed_later_stays_
         save.click()
     window.fill(content=" Not yet.", title="!")
     window.browser.execute_script("release()")
+    window.said("; later changes are not in the post yet")
     window.said("Kept")
     assert (window.stored(number), window.titles) == ("One. Two. Three.", ["Evening"] * number)
     assert len(window.service.request("GET", f"/v1/posts/{number}/revisions")[2]) == 3 - number
@@ -205,5 +206,10 @@ def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
     window.said("Updated for readers")
     assert window.browser.execute_script("return scrollY + content.scrollTop") > 1000  # The caret is in view.
     assert window.stored() == "One." + "\n\n".join(f"**{number}** is a line" for number in range(4000))
+    window.fill(content=(Keys.CONTROL, Keys.HOME))
+    window.press("A")
+    above = "content.getBoundingClientRect().top - document.querySelector('.tools').getBoundingClientRect().bottom"
+    eventually(lambda: window.browser.execute_script(f"return {above}") > -1)  # The tools do not cover the caret.
+    window.undo()
     window.undo()
     window.has("One.")

@@ -62,7 +62,10 @@ def test_a_search_keeps_the_filter_and_a_filter_keeps_the_search(owner, client, 
     kept = {each["name"]: each["value"] for each in page.soup.select(".search input")}
     assert kept == {"status": "draft", "q": "cafe"}
     client.delete("/v1/posts/2")
-    for word, text in (("nothing", "these words."), ("brot", "these words, except in the trash.")):
+    for word, text in (
+        ("nothing", "these words; unsaved texts are not searched."),
+        ("brot", "these words, except in the trash."),
+    ):
         assert view(owner, f"/settings/posts?q={word}").all(".posts li") == [f"No post contains {text}"]
     assert len(view(owner, "/settings/posts?q=").titles) == 3
 

@@ -61,7 +61,7 @@ const exchange = async (during = "sending", keepalive = false, text = typed()) =
     state = pressed || during === "saving" ? during : "idle"; // A retry would not help; the next key press tries again.
     failed("This text is only in this browser: the server refuses it. Save it to see why.");
   } else {
-    (isNews || pressed || during === "saving") && failed(`Not saved: ${REASONS[answer.status] ?? "the server does not answer"}. The text is kept in this browser.`);
+    (isNews || pressed || during === "saving") && failed(`Not saved: ${REASONS[answer.status] ?? "the server does not answer"}. The text is kept in this browser.${pressed || during === "saving" ? ` Press “${label}” again later.` : ""}`);
     (pressed || during === "saving") && fail();
     soon("waiting", [2000, 5000, 10000][tries++] ?? 30000);
   }
@@ -122,7 +122,7 @@ const ask = ({ browser, at, previous: other, mine }) => {
     [previous.value, number.value] = [`${other} replaced`, Number(number.value) + 1];
     isResting() && exchange();
   };
-  if (asked !== other) {
+  if (mine && asked !== other) { // The server may not have this form's text yet.
     const where = `${asked ? "The other text has changed again" : "You also wrote in another window"} (${browser}, ${shownTime(at)}).`;
     alarm("rival");
     const show = create("a", { target: "_blank", href: `${copies}${mine}?here=1` }, "Show the other text");
@@ -156,10 +156,10 @@ const leave = () => { // Firefox ends a script that computes for long while the 
   }
   handOver(record);
 };
-const look = () => state === "idle" && exchange(); // Ask for news.
+const look = () => ["idle", "waiting"].includes(state) && exchange(); // Ask for news, or try again.
 addEventListener("pagehide", leave);
 addEventListener("pageshow", (event) => event.persisted && !isUnsent() && location.reload());
-addEventListener("online", () => state === "waiting" && exchange());
+addEventListener("online", look);
 addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? look() : leave()));
 setInterval(() => document.visibilityState === "visible" && look(), 10000);
 addEventListener("beforeunload", (event) => state !== "leaving" && ((isUnsent() && !isKept) || editor.isAdding) && event.preventDefault());
@@ -245,7 +245,7 @@ const goOn = async (sent, body) => {
   date.dispatchEvent(new Event("change")); // shows it
   ["failed", "image", "lost", "paste"].forEach((kind) => alarm(kind));
   const saved = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
-  outcome = say(isSame ? "Nothing has changed" : `${saved} ${time()}`, `saved ${sent} ${isSame}`, ...linkTo(status.value === "published" && now.url, "View on the site"));
+  outcome = say(`${isSame ? "Nothing has changed" : `${saved} ${time()}`}${isUnsent() ? "; later changes are not in the post yet" : ""}`, `saved ${sent} ${isSame}`, ...linkTo(status.value === "published" && now.url, "View on the site"));
   next();
 };
 addEventListener("keydown", (event) => {
