@@ -2,7 +2,9 @@
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Mapping
+from typing import AnyStr
 
 import regex
 
@@ -15,7 +17,7 @@ VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # Unicode's White_Space. Without this argument, str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
 # A passage has PASSAGE characters or, in a short text, half of the text, but at least SHORT_PASSAGE characters.
-PASSAGE, SHORT_PASSAGE, CHUNK = 200, 20, 50
+PASSAGE, SHORT_PASSAGE = 200, 20
 PIECE, MAX_SEARCHED = 8, 100_000  # in characters; searching a longer text for each piece would take too long
 MAX_FOLDED = 600  # maximum number of characters used to compare names; even decomposed tags are shorter
 
@@ -30,20 +32,23 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
+def equal_start(one: AnyStr, other: AnyStr) -> int:
+    """Return the size of the beginning that two strings share."""
+    sizes = range(1, min(len(one), len(other)) + 1)
+    return bisect_left(sizes, True, key=lambda size: one[:size] != other[:size])
+
+
 def lacks_passage(new: str, old: str) -> bool:
     """Return whether a passage of an older text is missing."""
-    size = min(CHUNK, 1 + len(old) // 1000)  # Large chunks save time; small ones find a short passage.
-    start, end = (
-        next((at for at in range(0, len(old), size) if not other.startswith(one[at : at + size], at)), len(old))
-        for one, other in ((old, new), (old[::-1], new[::-1]))
-    )
-    removed, added = old[start : len(old) - end], new[start : max(start, len(new) - end)]
+    needed = min(PASSAGE, max(SHORT_PASSAGE, len(old) // 2))
+    start = equal_start(new, old)
+    end = equal_start(new[start:][::-1], old[start:][::-1])
+    removed, added = old[start : len(old) - end], new[start : len(new) - end]
+    if len(added) > MAX_SEARCHED or len(removed) - len(added) >= needed:
+        return len(removed) >= needed
     pieces = [removed[at : at + PIECE] for at in range(0, len(removed), PIECE)]
-    missing = {*pieces}
-    if len(added) <= MAX_SEARCHED:
-        missing.difference_update(added[at : at + PIECE] for at in range(len(added)))
-    characters = sum(len(piece) for piece in pieces if piece in missing)
-    return characters >= min(PASSAGE, max(SHORT_PASSAGE, len(old) // 2))
+    missing = {*pieces}.difference(added[at : at + PIECE] for at in range(len(added)))
+    return sum(len(piece) for piece in pieces if piece in missing) >= needed
 
 
 def fold(name: str) -> str:

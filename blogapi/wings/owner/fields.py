@@ -1,7 +1,6 @@
 """Convert a post to the fields of its form and back, and compare two forms line by line."""
 
 import csv
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, MutableMapping
 from difflib import SequenceMatcher, unified_diff
@@ -20,6 +19,7 @@ from blogapi.markdown.front_matter import MarkdownError
 from blogapi.posts.schemas import PostInputSchema
 from blogapi.posts.storage import Fields
 from blogapi.search import index
+from blogapi.text import equal_start
 from blogapi.wings.owner.frame import local_time
 from blogapi.wings.proposals.storage import conflicts
 
@@ -199,10 +199,8 @@ def changed_lines(old: str, new: str) -> Lines:
 
 def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
     """Return the sizes, in bytes, of the lines that two strings share at the start and at the end."""
-    most = min(len(old), len(new))
-    equal = bisect_left(range(1, most + 1), True, key=lambda size: old[:size] != new[:size])
-    start = old.rfind(b"\n", 0, equal)
-    equal = bisect_left(range(1, most - start + 1), True, key=lambda size: old[-size:] != new[-size:])
+    start = old.rfind(b"\n", 0, equal_start(old, new))
+    equal = equal_start(old[start:][::-1], new[start:][::-1])
     return start, len(old) - old.find(b"\n", len(old) - equal)
 
 
