@@ -2,8 +2,8 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from itertools import count, cycle, islice
 from typing import Any, NamedTuple
 
@@ -148,7 +148,7 @@ class PostgresConnection(psycopg.Connection):
         except psycopg.Error as error:
             while len(self.prepared) > known:
                 self.prepared.popitem()
-            raise self._failure(error) from error
+            raise self.failure(error) from error
         except BaseException:  # After an error such as a MemoryError, the state of the connection is unknown.
             self.close()
             raise
@@ -170,7 +170,8 @@ class PostgresConnection(psycopg.Connection):
         result.clear()  # frees the memory at once, because it can be megabytes
         return loaded
 
-    def _failure(self, error: psycopg.Error) -> Exception:
+    def failure(self, error: psycopg.Error) -> Exception:
+        """Return NotUnique or Unavailable, with the time after which to retry, for an error of psycopg."""
         match error:
             case psycopg.errors.UniqueViolation():
                 return NotUnique(reason(error))
@@ -180,7 +181,7 @@ class PostgresConnection(psycopg.Connection):
                 return Busy()
             case psycopg.errors.DiskFull():
                 return DiskFull(reason(error))
-        if self.closed:
+        if self.closed or (isinstance(error, psycopg.OperationalError) and not error.sqlstate):
             return Unreachable(reason(error))
         return Unavailable(reason(error), RETRY_SECONDS if error.sqlstate in PASSING_STATES else None)
 
@@ -220,12 +221,21 @@ class Connections:
         connection.execute(self._settings)
         return connection
 
+    @contextmanager
+    def session(self) -> Iterator[PostgresConnection]:
+        """Open a connection outside the pool for one block. Raises NotUnique or Unavailable, as `run` does."""
+        with closing(self.connect()) as connection:
+            try:
+                yield connection
+            except psycopg.Error as error:
+                raise connection.failure(error) from error
+
     def check_sessions(self, connection: PostgresConnection) -> None:
         """Raise Unavailable if a pooler lets connections share a session, with its locks and settings."""
         session = connection.execute(SESSION).fetchone()
         if session == (connection.info.backend_pid,):  # There is no pooler in between.
             return
-        with closing(self.connect()) as other, other.transaction():
+        with self.session() as other, other.transaction():
             if other.execute(SESSION).fetchone() == session or connection.execute(SESSION).fetchone() != session:
                 raise Unavailable("its pooler (PgBouncer) does not keep sessions separate: set pool_mode = session")
 
@@ -257,7 +267,7 @@ class Connections:
         """After a COMMIT without a response, find out whether it succeeded. Return None if this fails."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
-            with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
+            with suppress(Unavailable), self.session() as connection:
                 ((status,),) = connection.execute("SELECT pg_xact_status(%s::xid8)", [transaction_id])
                 if status != "in progress":
                     return {"committed": True, "aborted": False}.get(status)

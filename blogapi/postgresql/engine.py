@@ -7,7 +7,7 @@ works here.
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import Context
 from typing import Any, Self
 
@@ -177,13 +177,13 @@ class Postgresql(Engine):
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresContents]:
-        try:
-            with closing(self.connections.connect()) as connection:
-                connection.execute(UNLIMITED)
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        with self.connections.session() as connection:
+            connection.execute(UNLIMITED)
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
                 yield PostgresContents(connection)
-        except psycopg.Error as error:
-            raise Unavailable(f"cannot copy the database {self.name}: {reason(error)}") from error
+            except psycopg.Error as error:
+                raise Unavailable(f"cannot copy the database {self.name}: {reason(error)}") from error
 
     @contextmanager
     def filling(self) -> Iterator[PostgresContents]:
@@ -198,7 +198,7 @@ class Postgresql(Engine):
     def _setting_up(self, purpose: str, create: bool, upgrade: bool = False) -> Iterator[tuple[PostgresContents, bool]]:
         """Set up or upgrade the database in a transaction. Yield the contents, and whether the database was empty."""
         try:
-            with closing(self.connections.connect()) as connection:
+            with self.connections.session() as connection:
                 server = connection.info
                 if server.server_version < OLDEST or server.parameter_status("server_encoding") != "UTF8":
                     raise Unavailable("its server must be PostgreSQL 15 or newer, with the encoding UTF8")
@@ -208,10 +208,10 @@ class Postgresql(Engine):
                     connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # keeps other processes out
                     contents = PostgresContents(connection)
                     yield contents, contents.set_up(create, upgrade)
-        except (psycopg.Error, Unavailable) as error:
+        except (NotUnique, Unavailable) as error:
             retry_after = getattr(error, "retry_after", None)
             way_out = "; is the server running there? See BLOGAPI_DATABASE" if isinstance(error, Unreachable) else ""
-            cause = f"cannot {purpose} the database {self.name}: {reason(error)}{way_out}"
+            cause = f"cannot {purpose} the database {self.name}: {error}{way_out}"
             raise Unavailable(cause, retry_after) from error
 
 

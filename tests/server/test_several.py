@@ -13,7 +13,7 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.engines import engine_for
-from blogapi.postgresql.engine import LEADER
+from blogapi.postgresql.engine import LEADER, SET_UP
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from tests.invariants import sound_posts
@@ -223,13 +223,23 @@ def test_a_crash_of_postgresql_loses_nothing_and_the_services_recover_by_themsel
         assert "Traceback" not in service.log
 
 
-def test_a_worker_that_starts_while_postgresql_is_down_is_restarted(own_server, tmp_path):
-    with Server(own_server.create("blog"), log_file=tmp_path / "log", WEB_CONCURRENCY=1) as service:
-        own_server.stop(signal.SIGQUIT)
+@pytest.mark.parametrize("is_connected", [False, True])
+def test_a_worker_that_starts_while_postgresql_crashes_is_restarted(own_server, tmp_path, is_connected):
+    url = own_server.create("blog")
+    with Server(url, log_file=tmp_path / "log", WEB_CONCURRENCY=1) as service:
+        connection = psycopg.connect(url, autocommit=True)
+        connection.execute("SELECT pg_advisory_lock(%s)", [SET_UP])
+        if not is_connected:
+            own_server.stop(signal.SIGQUIT)
         os.kill(int(service.worker), signal.SIGKILL)
+        if is_connected:
+            waiting = "SELECT count(*) FROM pg_locks WHERE objid = %s AND NOT granted"
+            eventually(lambda: connection.execute(waiting, [SET_UP]).fetchone() == (1,))
+            own_server.stop(signal.SIGQUIT)
         eventually(lambda: "cannot serve" in service.log)
         own_server.start()
         eventually(service.answers)
+        connection.close()
 
 
 def test_a_promoted_standby_has_everything_that_was_acknowledged(own_server, tmp_path):
