@@ -260,7 +260,7 @@ def test_a_form_in_which_nothing_was_typed_since_takes_the_text_that_was_used_in
     assert window.stored() == "One. Phone. Chosen."
 
 
-def test_the_other_text_is_shown_once_the_server_has_the_text_of_this_form(window):
+def test_the_other_text_is_shown_once_the_server_has_the_text_of_this_form_and_still_after_a_reload(window):
     window.open(EDIT)
     window.fill(content=" Laptop.")
     window.send()
@@ -274,8 +274,15 @@ def test_the_other_text_is_shown_once_the_server_has_the_text_of_this_form(windo
     window.said("You also wrote in another window")
     window.browser.find_element(By.LINK_TEXT, "Show the other text").click()
     eventually(lambda: len(window.browser.window_handles) == 3)
+    window.browser.close()
     window.browser.switch_to.window(window.browser.window_handles[-1])
     eventually(lambda: window.run("changedLines") == ["One. Laptop. Phone.", "One. Laptop.!"])
+    window.open(EDIT)
+    window.has("One. Laptop. Phone.")
+    with window.next_page():
+        window.browser.find_element(By.LINK_TEXT, "Compare the two").click()
+    window.click("Use your text here")
+    assert (window.value("content"), "another unsaved text" in window.text) == ("One. Laptop.!", False)
 
 
 def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):

@@ -14,16 +14,16 @@ def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, fo
     assert [put(one, 0).status_code, put(one, 1, content="one").status_code] == [200, 200]
     answer = put(two, 1, content="two")
     assert (answer.status_code, answer.json["browser"], answer.json["is_untouched"]) == (409, "Firefox", False)
-    assert (contents("open"), contents("aside")) == (["one"], ["two"])
+    assert (contents("open"), contents("conflict")) == (["one"], ["two"])
     assert sorted(view(owner, "/settings/posts/1/history").all(".state")) == ["in the form", "unsaved"]
     assert view(owner, f"/settings/copies/{two['copy']}").all(".text, del, ins") == ["one", "two", "two"]
     assert form(*EDIT)["content"] == "one"
     assert put(two | {"previous": f"{answer.json['previous']} replaced"}, 2, content="two").status_code == 200
     assert (contents("open"), contents("aside")) == (["two"], ["one"])  # Neither is lost.
     assert put(one, 2, content="one more").status_code == 409
-    assert (contents("open"), contents("aside")) == (["two"], ["one more"])
+    assert (contents("open"), contents("conflict")) == (["two"], ["one more"])
     send(owner, EDIT[0], two | {"number": "2", "content": "two", "previous": f"{answer.json['previous']} replaced"})
-    assert (contents("open"), contents("aside")) == ([], ["one more"])
+    assert (contents("open"), contents("conflict")) == ([], ["one more"])
 
 
 def test_either_text_can_be_used_on_the_page_that_compares_them(put, form, owner, post, contents):
@@ -32,7 +32,8 @@ def test_either_text_can_be_used_on_the_page_that_compares_them(put, form, owner
     put(one, 1, content="one")
     put(two, 1, content="two")
     compare = f"/settings/copies/{two['copy']}?here=1"
-    view(owner, compare).press("Use the other text")
+    assert [each["href"] for each in view(owner, EDIT[0]).soup.select(".alarms a")] == [compare]  # even after a reload
+    assert view(owner, compare).press("Use the other text").soup.select(".alarms a") == []
     assert (contents("open"), contents("aside")) == (["one"], ["two"])
     assert put(two, 1).json["is_untouched"]
     view(owner, compare).press("Use your text here")

@@ -5,7 +5,7 @@ increments the copy's `number` with each change. A form opens with the current c
 
 1. A laptop's form Qx7 writes "Rye" as text "Qx7 1" and "Rye bread" as "Qx7 2", its copy's text at numbers 1 and 2.
 2. A phone's form Ab1 opens with this text, and writes "Ab1 1" with `previous` "Qx7 2": its copy is now the current one.
-3. The laptop writes "Qx7 3" without knowing of "Ab1 1". Its copy is kept ASIDE, and its form gets a 409.
+3. The laptop writes "Qx7 3" without knowing of "Ab1 1". Its copy is kept in CONFLICT, and its form gets a 409.
 
 In `previous`, a form sends the id of the text that it was opened with or, followed by "replaced", of one that its
 writer has chosen to replace. Each write compares `previous` with the current copy:
@@ -13,15 +13,17 @@ writer has chosen to replace. Each write compares `previous` with the current co
 | request                                | no current text | current: its own or `previous` | current: another's text |
 | -------------------------------------- | --------------- | ------------------------------ | ----------------------- |
 | text with a number seen before         | no-op           | no-op                          | no-op                   |
-| text                                   | becomes current | replaces it                    | is kept ASIDE: 409      |
-| text omitting some of the current text | becomes current | the current text goes ASIDE    | is kept ASIDE: 409      |
-| text that replaces one                 | becomes current | the other goes ASIDE           | is kept ASIDE: 409      |
-| text that the post already has         | SAVED           | SAVED replaces it              | is kept ASIDE: 409      |
-| save                                   | SAVED           | SAVED replaces it              | SAVED; the other: ASIDE |
+| text                                   | becomes current | replaces it                    | is in CONFLICT: 409     |
+| text omitting some of the current text | becomes current | the current text goes ASIDE    | is in CONFLICT: 409     |
+| text that replaces one                 | becomes current | the other goes ASIDE           | is in CONFLICT: 409     |
+| text that the post already has         | SAVED           | SAVED replaces it              | is in CONFLICT: 409     |
+| save                                   | SAVED           | SAVED replaces it              | SAVED; other: CONFLICT  |
 | is there newer text?                   | if saved since  | no                             | yes: 409                |
 | discard                                | no-op           | it is DISCARDED                | it is DISCARDED         |
-| use, or undo a discard                 | becomes current | becomes current                | the other goes ASIDE    |
+| use instead of the current text        | becomes current | the other goes ASIDE           | no-op                   |
+| undo a discard                         | becomes current | becomes current                | the other: CONFLICT     |
 
+A draft's form leads to a copy in CONFLICT until the writer chooses a text: that becomes current, the other goes ASIDE.
 The server deletes a copy only if a form that shows it has continued or saved it, if it is old, or beyond the limits.
 
 In the current copy, `seen` maps each form whose text it includes or replaces to that form's last number. With it, the
@@ -49,8 +51,9 @@ from blogapi.storage.models import Author, DraftCopy
 from blogapi.text import lacks_passage
 from blogapi.wings.owner.fields import BEGINNING, Form, as_typed, base_of, differing, follow
 
-OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The text of a SAVED copy is in the post.
-WITH_TEXT = (OPEN, ASIDE, DISCARDED)
+OPEN, SAVED, DISCARDED = "open", "saved", "discarded"  # The text of a SAVED copy is in the post.
+FORMER = ASIDE, CONFLICT = "aside", "conflict"
+WITH_TEXT = (OPEN, *FORMER, DISCARDED)
 UNTOUCHED, RIVAL = "untouched", "rival"  # the newer text includes the form's text, or does not
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits on the number and the total size of copies with text
@@ -128,7 +131,7 @@ def key_of(draft: str) -> idempotency.IdempotencyKey:
 
 def current(reader: Reader, draft: str) -> Copy | None:
     """Return the current copy of a draft, or else the last discarded one."""
-    of_draft = (DraftCopy.draft == str(post_of(reader, draft) or draft)) & (DraftCopy.state != ASIDE)
+    of_draft = (DraftCopy.draft == str(post_of(reader, draft) or draft)) & DraftCopy.state.not_in(FORMER)
     row = reader.row(_copies.where(of_draft).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
     return Copy._make(row) if row else None
 
@@ -186,7 +189,7 @@ def put(tx: Transaction, sent: Sent) -> None:
         new, fields["base"] = new._replace(etag=now.etag), text_of(tx, now.id)["base"]
     new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
     if now and now.state == OPEN and now.id != new.id and sent.previous != now.text_id:
-        new = new._replace(state=ASIDE)
+        new = new._replace(state=CONFLICT)
     _write(tx, sent._replace(copy=new, fields=fields), now)
     _bound(tx, new.id)
 
@@ -200,12 +203,14 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
             aside = DraftCopy.update(id=secrets.token_urlsafe(16), state=ASIDE, seen=replaced_by)
             is_cut = lacks(sent.fields, text_of(tx, former.id))
             tx.execute((aside if is_cut else DraftCopy.delete()).where(DraftCopy.id == former.id))
-    if now and copy.state != ASIDE and now.id != copy.id and now.state != DISCARDED:
+    if now and copy.state != CONFLICT and now.id != copy.id and now.state != DISCARDED:
+        is_chosen = sent.previous == now.text_id  # If the writer has not chosen a version yet, the other form must ask.
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
-        tx.execute(DraftCopy.update(state=ASIDE, seen=replaced_by).where(DraftCopy.id == now.id))
-        if now.state == OPEN and sent.previous != now.text_id:
-            seen.pop(now.id, None)  # The writer has not chosen a version yet, so the other form must ask.
-    seen = {} if copy.state == ASIDE else dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
+        kept = DraftCopy.update(state=ASIDE if is_chosen else CONFLICT, seen=replaced_by)
+        tx.execute(kept.where(DraftCopy.id == now.id))
+        if now.state == OPEN and not is_chosen:
+            seen.pop(now.id, None)
+    seen = {} if copy.state == CONFLICT else dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
     fields = sent.fields if copy.state in WITH_TEXT else {name: sent.fields.get(name, "") for name in ("base", "text")}
     text = json.dumps(fields, ensure_ascii=False)
     typed = "".join(value for name, value in sent.fields.items() if name not in ("base", "caret"))
@@ -280,11 +285,11 @@ def use(tx: Transaction, copy_id: str, other: str = "", etag: str = "") -> Copy:
         if shown and copy.post_id and shown == etag_of(document := posts.get(tx, copy.post_id)):
             follow(fields, post := as_typed(documents.load(document)))
             copy, fields["base"] = copy._replace(etag=shown), base_of(post)
-        chosen = Sent(copy._replace(state=OPEN), fields, now.text_id if now else "", replaces=True)
-        _write(tx, chosen, now)
+        _write(tx, Sent(copy._replace(state=OPEN), fields, other, replaces=True), now)
     if replaced and replaced.text_id == other:
         seen = json.loads(with_text(tx, copy_id).seen) | {replaced.id: replaced.number}
         tx.execute(DraftCopy.update(seen=json.dumps(seen)).where(DraftCopy.id == copy.id))
+        tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == replaced.id, DraftCopy.state == CONFLICT))
     return copy
 
 

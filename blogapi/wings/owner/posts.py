@@ -67,7 +67,7 @@ def show_posts() -> str:
     if words and not shown["page"].items:
         shown["trashed"] = database.read_in_thread(request.client, revisions.trash, 1, text=words[:MAX_QUERY]).items
     shown |= {"counts": counts(database), "most": MAX_COUNTED, "proposed": proposals.posts_with_proposals(database)}
-    shown |= {"copies": copies.listing(database, copies.OPEN, copies.ASIDE), "now": database.now}
+    shown |= {"copies": copies.listing(database, copies.OPEN, *copies.FORMER), "now": database.now}
     with suppress(Damaged):
         shown["late"] = publication.latest_in_future(database)
     return render_template("owner/posts.html", **shown)
@@ -87,7 +87,7 @@ def show_post(post_id: int, **shown: Any) -> str:
     """Show a post and its actions and, if `changed` is given, the changes made since its page was opened."""
     document = posts.get(request.database, post_id)
     shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
-    shown["copies"] = copies.listing(request.database, copies.OPEN, draft=str(post_id))
+    shown["copies"] = copies.listing(request.database, copies.OPEN, copies.CONFLICT, draft=str(post_id))
     shown["links"] = sessions.previews(request.database, post_id)
     shown["proposals"], shown["older_proposals"] = waiting(post_id)
     return render_template("owner/post.html", **shown)

@@ -19,7 +19,7 @@ from blogapi.posts.slugs import find_free, slug_of
 from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Post
 from blogapi.wings.owner import copies
-from blogapi.wings.owner.copies import ASIDE, DISCARDED, OPEN, SAVED, UNTOUCHED, Copy, Sent
+from blogapi.wings.owner.copies import DISCARDED, FORMER, OPEN, SAVED, UNTOUCHED, Copy, Sent
 from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load
 from blogapi.wings.owner.frame import COPIES, PREVIEW, UPLOAD, address, done, form_token, own_path, shows_errors
 from blogapi.wings.owner.images import add_image
@@ -50,7 +50,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
         typed = {**post, **now, "draft": draft} | ({"previous": copy.text_id} if copy else {})
         if copy and copy.state == OPEN:
             typed |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
-        shown["earlier"] = request.database.read_in_thread(request.client, copies.changes_of, draft, typed, [ASIDE])
+        shown["earlier"] = request.database.read_in_thread(request.client, copies.changes_of, draft, typed, FORMER)
     if post_id and typed.get("etag") != now["etag"]:
         shown["changed"] = changed_fields(post, typed, follow(typed, post))
         typed |= {} if shown["changed"] else now
@@ -58,7 +58,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     if slug := suggested_slug(typed, post):
         typed |= {"slug": slug, "suggested": slug}
     shown |= {"typed": typed, "post_id": post_id, "post": post, "etag": now.get("etag")}
-    shown["copies"] = copies.listing(request.database, OPEN, ASIDE)
+    shown["copies"] = copies.listing(request.database, OPEN, *FORMER)
     return render_template("owner/write.html", action=own_path(), **shown)
 
 
@@ -152,7 +152,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if now and rival:
         mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.previous)
         answer |= {"previous": now.text_id, "at": now.saved_at, "browser": now.browser, "mine": mine.id if mine else ""}
-        is_aside = mine is not None and mine.id == copy_id and mine.state in (ASIDE, DISCARDED)
+        is_aside = mine is not None and mine.id == copy_id and mine.state in (*FORMER, DISCARDED)
         answer |= {"is_untouched": rival == UNTOUCHED, "is_aside": is_aside}
     return jsonify(answer), 409 if rival else 200
 

@@ -166,12 +166,11 @@ addEventListener("beforeunload", (event) => state !== "leaving" && ((isUnsent() 
 rescued.then((found) => {
   const isOwn = ({ each }) => each.draft === draft.value && (!isNew() || location.search.includes(each.draft));
   for (const { each, status: answered, isDropped } of isUnsent() ? [] : found.filter(isOwn)) {
-    if (answered === 200 && isDropped && previous.value !== `${each.copy} ${each.number}`) {
-      return location.reload(); // The server sent this page before it had this text.
-    }
     if (![200, 409].includes(answered)) {
       fields.forEach((field) => (field.value = each[field.name] ?? field.value));
       changed(content);
+    } else if (isDropped && previous.value !== `${each.copy} ${each.number}`) {
+      return location.reload(); // The server sent this page before it had this text.
     }
   }
 });
