@@ -63,7 +63,7 @@ def test_the_history_shows_what_each_version_has_changed_and_when_and_by_whom(ow
     assert page.all("h1, .back") == ["Third", "History"]
     assert page.all(".posts li") == [
         "Old New",
-        "Now, since 2026-11-20 12:02 UTC by you Title",
+        "Current version, since 2026-11-20 12:02 UTC, by you Title",
         "2026-11-20 12:01 UTC by tests Title · “Second”",
         "2026-11-20 12:00 UTC The earliest version · “First”",
     ]
@@ -98,7 +98,7 @@ def test_any_two_versions_can_be_compared(owner, client, post):
         page = view(owner, f"{action}?old={old}&new={new}")
         assert page.all("del, ins") == lines, (old, new)
     assert page.said[-1] == "There are no differences."
-    assert page.said[0].startswith("Red lines are only in the version of 2026-11-20 12:00 UTC, and green lines are")
+    assert page.said[0].startswith("Red lines are only in the version from 2026-11-20 12:00 UTC, and green lines are")
     for query, status in (("old=9", 404), ("old=x", 400), ("old=1&new=-1", 400), (f"old={10**18}", 404)):
         assert view(owner, f"{action}?{query}").status == status, query
 
@@ -164,7 +164,7 @@ def test_if_deleted_posts_are_not_kept_the_page_says_so(own_app):
     owner = enter(app)
     with_key(app).post("/v1/posts", json={"title": "Hello", "content": "Words."})
     page = view(owner, "/settings/posts/1")
-    assert "The post is deleted forever." in page.said
+    assert "The post will be deleted forever." in page.said
     page = page.press("Yes, delete")
     assert (page.said[0], page.soup.find("button", string="Undo")) == ("“Hello” was deleted.", None)
 

@@ -149,7 +149,7 @@ def test_a_webhook_is_pinged_and_its_deliveries_are_shown_and_sent_again(owner, 
     send()
     page = view(owner, "/settings/webhooks")
     rows = page.all(".rows li")
-    assert [row.split()[:2] for row in rows] == [["pending", "post.created"], ["delivered", "ping"]]
+    assert [row.split()[:2] for row in rows] == [["pending", "post.created:"], ["delivered", "ping"]]
     assert "2026-11-20 12:00 UTC · 500 · next attempt 2026-11-20 12:00 UTC" in rows[0]
     assert "2026-11-20 12:00 UTC · 204" in rows[1]
     receiver.status = 204
@@ -255,7 +255,7 @@ def test_deliveries_name_their_post_or_tag(owner, database, client):
     client.delete("/v1/tags/rye")
     client.post("/v1/webhooks/1/ping")
     rows = view(owner, "/settings/webhooks").all(".rows li > span:nth-of-type(2)")
-    assert rows == ["ping", "tag.deleted of “rye”", "post.created of “<b>Loaf”"]
+    assert rows == ["ping", "tag.deleted: “rye”", "post.created: “<b>Loaf”"]
 
 
 def test_a_hosts_placeholder_is_refused(owner, database):

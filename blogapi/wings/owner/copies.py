@@ -15,7 +15,7 @@ writer has chosen to replace. Each write compares `previous` with the current co
 | text with a number seen before         | no-op           | no-op                          | no-op                   |
 | text                                   | becomes current | replaces it                    | is in CONFLICT: 409     |
 | text omitting some of the current text | becomes current | the current text goes ASIDE    | is in CONFLICT: 409     |
-| text that replaces one                 | becomes current | the other goes ASIDE           | is in CONFLICT: 409     |
+| text chosen to replace another         | becomes current | the other goes ASIDE           | is in CONFLICT: 409     |
 | text that the post already has         | SAVED           | SAVED replaces it              | is in CONFLICT: 409     |
 | save                                   | SAVED           | SAVED replaces it              | SAVED; other: CONFLICT  |
 | is there newer text?                   | if saved since  | no                             | yes: 409                |
@@ -24,7 +24,7 @@ writer has chosen to replace. Each write compares `previous` with the current co
 | undo a discard                         | becomes current | becomes current                | the other: CONFLICT     |
 
 A draft's form leads to a copy in CONFLICT until the writer chooses a text: that becomes current, the other goes ASIDE.
-The server deletes a copy only if a form that shows it has continued or saved it, if it is old, or beyond the limits.
+The server deletes a copy only if it is old or exceeds the limits, or if a form that shows it has continued or saved it.
 
 In the current copy, `seen` maps each form whose text it includes or replaces to that form's last number. With it, the
 server recognizes late requests, and forms that can load the newer text because they add nothing to it. In a copy that
@@ -148,12 +148,12 @@ def newer(reader: Reader, sent: Sent) -> str:
 
 
 def lacks(fields: Mapping[str, str], old: Mapping[str, str]) -> bool:
-    """Return whether a passage of an older text is missing in a form."""
+    """Return whether a passage of an older text is missing from a form."""
     return any(lacks_passage(fields.get(name, ""), old[name]) for name in WRITTEN if name in old)
 
 
 def removed(reader: Reader, sent: Sent) -> str:
-    """Return the id of the last text that a form has replaced since its last save, if it lacks a passage of that."""
+    """Return the id of the last text that a form has replaced since its last save, if the form lacks part of it."""
     form, draft = sent.copy.id, str(post_of(reader, sent.copy.draft) or sent.copy.draft)
     replaced = {json.loads(copy.seen).get(form, 0): copy.id for copy in listing(reader, ASIDE, draft=draft)}
     number = max(replaced, default=0)
@@ -272,7 +272,7 @@ def discard(tx: Transaction, copy_id: str) -> Copy:
 
 
 def use(tx: Transaction, copy_id: str, other: str = "", etag: str = "") -> Copy:
-    """Make a copy the current one, unless another text than `other` is; return the current one. Raises DoesNotExist.
+    """Make a copy the current one, unless a text other than `other` is; return the current copy. Raises DoesNotExist.
 
     The writer has seen how the copy differs from `other`, or from the version of the post with this `etag`.
     """

@@ -36,7 +36,7 @@ PREVIEW = "/preview"  # this path receives a post's form, which must contain a s
 MAX_FORM_BYTES = 64 * 1024
 MAX_COPY_BYTES = 4 * 1024 * 1024  # maximum size of the unsaved draft in a post's form
 OFFERED_TAGS = 500
-USE_PERIOD = timedelta(hours=1)  # the last use of a session is recorded at most this often
+USE_PERIOD = timedelta(hours=1)  # the last use of a session is recorded at most once in this period
 NOTICE, NOTICE_SECONDS = "-notice", 60
 FOR_WRITERS = {  # maps the beginning of an API message to the message that the page shows instead
     "must not be in the future": "this date is in the future: press Schedule, or choose a past date",

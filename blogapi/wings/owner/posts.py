@@ -156,7 +156,7 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, show: Ca
         return show(post_id)
     undo = (f"/posts/{post_id}/undo", {"etag": etag_of(document)}) if request.database.keeps_history else None
     new, path = documents.load(document), f"/posts/{post_id}"
-    if document == old:  # The page may not have shown the notice of the change before, which has an Undo button.
+    if document == old:  # The page may not have shown the notice of the previous change, which has an Undo button.
         return redirect(address(path), 303) if read_notice(path).get("undo") else done(path, "Nothing has changed.")
     if (former := documents.slug_in(old)) in new.get("former_slugs", ()):
         text += f" Its former slug {former} still leads to it."

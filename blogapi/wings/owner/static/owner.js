@@ -116,6 +116,6 @@ const sendKept = async (each) => {
   return { ...answer, each, isDropped: (await answer.dropped) !== null };
 };
 export const rescued = copies ? records.all().then((found) => Promise.all((found ?? [handed].filter(Boolean)).map(sendKept))) : Promise.resolve([]);
-// The server sent this page before it had that text, so load the page again, except if that would lose something.
+// The server sent this page before it received that text, so load the page again, except if that would lose something.
 const [isStale, mustStay] = [({ isThere, isDropped }) => isThere && isDropped, "#content, .notice[role]:not([data-saved]), .new, main form:focus-within"];
 rescued.then((found) => found.some(isStale) && !document.querySelector(mustStay) && location.reload());

@@ -28,7 +28,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   };
 
   // A button wraps the selection, or adds a prefix to its lines. Pressed again, it removes the marks. Without a selection,
-  // it then steps over the closing mark, and moves the spaces before that mark behind it.
+  // it then steps over the closing mark, and moves any spaces before that mark to after it.
   const wrap = (mark, marks, after = mark, [from, to] = selection()) => {
     const text = editor.doc.slice(from, to);
     const [start, ahead, behind] = [from - mark.length, editor.doc.slice(0, from), editor.doc.slice(to)];
@@ -74,7 +74,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     Heading: () => begin("## ", /^#{1,6} /),
     Quote: () => begin("> "),
     List: () => begin("- ", /^([-*+]|\d+[.)]) /),
-    Numbers: () => begin("1. ", /^([-*+]|\d+[.)]) /),
+    "Numbered list": () => begin("1. ", /^([-*+]|\d+[.)]) /),
     Code: () => (/\n|^\s*$/.test(editor.doc.slice(...wholeLines(selection()))) ? wrap("```\n", /\n```/g, "\n```", wholeLines(selection())) : wrap("`", /`/g)),
     Table: addTable,
     Footnote: addFootnote,
@@ -187,7 +187,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   let [drawing, isLate] = [null, false];
   const draw = async () => {
     const page = await load(toggle.formAction, { method: "POST", body: new FormData(post) });
-    shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? ["The preview cannot be shown now."]));
+    shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? ["The preview cannot be shown right now."]));
     reveal();
   };
   const reveal = () => { // Show the block with the caret, or the one before it. Each block has the number of its first line.

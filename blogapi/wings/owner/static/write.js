@@ -17,7 +17,7 @@ const isNew = () => !/^\d+$/.test(draft.value);
 //   saving   a request sends the text, and then another one saves the post
 //   leaving  the browser is leaving the page
 let state = "idle";
-let [pressed, label] = [null, ""]; // the button that saves the post next, with the text to save, and the name of the last one
+let [pressed, label] = [null, ""]; // the button that saves the post next, with the text to save; the name of the last button pressed
 let [had, savedAt] = [Number(number.value), Number(number.value)];
 let [tries, timer, outcome] = [0, 0, null]; // outcome: what the bar says after a save, until something is typed
 const isUnsent = () => Number(number.value) > had;
@@ -37,7 +37,7 @@ const next = () => {
     state = "idle";
   }
 };
-// A button saves the text as it was when it was pressed or, if a paste or upload was still in progress, as it stood once that had finished.
+// A button saves the text as it was when the button was pressed or, if a paste or upload was still in progress, as it stood once that had finished.
 const freeze = () => pressed && !editor.isAdding && (pressed.text ??= typed());
 const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, previous: previous.value });
 const question = () => ({ copy: copy.value, number: String(had), previous: previous.value, draft: draft.value });
@@ -61,7 +61,7 @@ const exchange = async (during = "sending", keepalive = false, text = typed()) =
     state = pressed || during === "saving" ? during : "idle"; // A retry would not help; the next key press tries again.
     failed("This text is only in this browser: the server refuses it. Save it to see why.");
   } else {
-    (isNews || pressed || during === "saving") && failed(`Not saved: ${REASONS[answer.status] ?? "the server does not answer"}. The text is kept in this browser.${pressed || during === "saving" ? ` Press “${label}” again later.` : ""}`);
+    (isNews || pressed || during === "saving") && failed(`Not saved: ${REASONS[answer.status] ?? "the server is not responding"}. The text is kept in this browser.${pressed || during === "saving" ? ` Press “${label}” again later.` : ""}`);
     (pressed || during === "saving") && fail();
     soon("waiting", [2000, 5000, 10000][tries++] ?? 30000);
   }
@@ -71,14 +71,14 @@ const exchange = async (during = "sending", keepalive = false, text = typed()) =
 const failed = (text) => [say("", "failed"), alarm("failed", text)];
 const fail = () => [alarm("missed", `“${label}” did not go through. Press it again.`), (pressed = null)];
 const takeIn = (answer, isNews) => {
-  const { form_token: token, preview_token: previewToken } = post.elements; // A new session has other ones.
+  const { form_token: token, preview_token: previewToken } = post.elements; // A new session has other tokens.
   [token.value, previewToken.value, upload.elements.form_token.value] = [answer.form_token, answer.preview_token, answer.upload_token];
-  if (answer.saved_etag) { // The post has a text of this form, perhaps from a save without an answer.
+  if (answer.saved_etag) { // The post already contains text from this form, perhaps from a save whose response was lost.
     [etag.value, base.value] = [answer.saved_etag, answer.saved_base];
   }
   const isOther = answer.etag !== undefined && answer.etag !== etag.value; // The post was changed elsewhere.
   const isHere = state === "saving" || (navigator.userActivation?.hasBeenActive && document.hasFocus() && post.contains(document.activeElement)); // The writer may continue typing.
-  const isPublished = answer.is_saved && !isOther && answer.status_of_post !== status.value; // by a button without an answer
+  const isPublished = answer.is_saved && !isOther && answer.status_of_post !== status.value; // by a button whose response was lost
   const isSeen = answer.etag === post.elements.replaces?.value; // The page compares the two versions.
   const isNewer = answer.is_untouched || isPublished || (answer.etag && isOther && !isSeen && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
@@ -126,7 +126,7 @@ const ask = ({ browser, at, previous: other, mine }) => {
     const where = `${asked ? "The other text has changed again" : "You also wrote in another window"} (${browser}, ${shownTime(at)}).`;
     alarm("rival");
     const show = create("a", { target: "_blank", href: `${copies}${mine}?here=1` }, "Show the other text");
-    alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " The other stays in History.");
+    alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " The other text stays in the history.");
     asked = other;
   }
 };
@@ -138,7 +138,7 @@ post.addEventListener("input", (event) => {
   if (!fields.includes(event.target) && event.target.type !== "datetime-local") {
     return;
   }
-  event.target.removeAttribute("aria-invalid"); // The message is about what was there before.
+  event.target.removeAttribute("aria-invalid"); // The message is about the previous value.
   document.getElementById(`${event.target.id}-wrong`)?.remove();
   [number.value, caret.value] = [Number(number.value) + 1, content.selectionEnd];
   keep();
@@ -146,7 +146,7 @@ post.addEventListener("input", (event) => {
   isNew() && !location.search.includes(draft.value) && history.replaceState(history.state, "", `?copy=${draft.value}`); // so that a reload shows this draft
   state === "idle" && sendSoon();
 });
-const leave = () => { // Firefox ends a script that computes for long while the page is being left.
+const leave = () => { // Firefox ends a script that runs for a long time while the page is being left.
   const record = isUnsent() ? typed() : null;
   number.value > 0 && localStorage.setItem(copies + draft.value, editor.selection[0]);
   if (record) {
@@ -170,7 +170,7 @@ rescued.then((found) => {
       fields.forEach((field) => (field.value = each[field.name] ?? field.value));
       changed(content);
     } else if (isDropped && previous.value !== `${each.copy} ${each.number}`) {
-      return location.reload(); // The server sent this page before it had this text.
+      return location.reload(); // The server sent this page before it received this text.
     }
   }
 });
@@ -207,7 +207,7 @@ const save = async ({ button: submitter, text }) => {
   Object.entries(frozen(text)).forEach(([name, value]) => body.set(name, value));
   const answer = await fetch(post.action, { method: "POST", body, redirect: "manual" }).catch(() => null);
   if (!answer || answer.status >= 500) {
-    alarm("failed", "Not saved: the server does not answer.");
+    alarm("failed", "Not saved: the server is not responding.");
     soon("waiting", 2000, fail());
   } else if (answer.status === 400) {
     mark(parse(await answer.text()));
