@@ -65,7 +65,7 @@ def test_a_slow_upload_keeps_its_place_while_the_writer_continues_and_save_waits
 
 
 @IN_BOTH_BROWSERS
-def test_an_image_above_the_caret_does_not_move_the_line_with_the_caret(window, loaf):
+def test_an_image_above_the_caret_does_not_move_its_line_and_one_at_the_caret_is_in_view(window, loaf):
     text = "\n\n".join(f"Paragraph {number} of a long day." for number in range(100))
     window.service.request("POST", "/v1/posts", {"title": "Bread", "content": text})
     window.open("/settings/posts/1/edit")
@@ -79,6 +79,10 @@ def test_an_image_above_the_caret_does_not_move_the_line_with_the_caret(window, 
     window.browser.execute_script("release()")
     eventually(lambda: window.value("content").startswith("![loaf]"))
     assert abs(window.browser.execute_script(end) - before) < 2
+    window.fill(file=str(loaf))
+    eventually(lambda: window.value("content").endswith(".jpg)\n\n"))
+    bar = "return document.querySelector('.bar').getBoundingClientRect().top"
+    assert window.browser.execute_script(end) <= window.browser.execute_script(bar) + 1
 
 
 @IN_BOTH_BROWSERS

@@ -15,14 +15,13 @@ const insertText = (text) => {
 const BLOCK = /^(\s*)(?:([-*+]|\d{1,9}[.)]|>) (\[[ xX]\] )?)?/; // the start of a list item, a quote or an indented line
 
 export const openEditor = (area, isAdded) => {
-  const [listeners, places] = [[], []];
+  const places = [];
   let length = area.textLength;
   area.addEventListener("input", () => {
     const [end, added] = [area.selectionEnd, area.textLength - length];
     const start = Math.min(end, end - added);
     length += added;
     places.forEach((each) => each.at > start && (each.at = Math.max(each.at + added, start)));
-    listeners.forEach((listener) => listener());
     added > 2000 && setTimeout(() => document.activeElement === area && select(area.selectionStart, area.selectionEnd)); // Browsers do not scroll to the end of a long paste.
   });
   const insert = (text, from = area.selectionStart, to = area.selectionEnd, selected = [from + text.length]) => {
@@ -51,11 +50,12 @@ export const openEditor = (area, isAdded) => {
   // A place marks where later text will go. Text typed there in the meantime ends up after that text.
   const place = () => places[places.push({ at: area.selectionEnd }) - 1];
   const fill = (kept, text, at = kept.at) => {
-    const isHere = document.activeElement === area && [at, area.selectionStart, area.selectionEnd].every((each) => each === kept.at);
-    isHere ? insert(text) : insertElsewhere(text, at);
+    const isHere = document.activeElement === area && [area.selectionStart, area.selectionEnd].every((each) => each === kept.at);
+    isHere ? insert(text, at, at) : insertElsewhere(text, at);
     const [, ...later] = places.splice(places.indexOf(kept));
     places.push(...later); // Texts for the same place keep the order in which the writer asked for them.
     later.filter((each) => each.at >= kept.at && each.at <= at).forEach((each) => (each.at = at + text.length));
+    isHere && [at + text.length, at === kept.at ? at + text.length : kept.at].forEach((each) => select(each, each)); // scrolls to the text, then to the caret
   };
   const addParagraph = (markdown, kept = place()) => { // before the line that starts at the place, or after the line around it
     const text = area.value;
@@ -80,7 +80,7 @@ export const openEditor = (area, isAdded) => {
   return {
     area, insert, select, addParagraph, place, fill, adds,
     get isAdding() { return adding.size > 0; },
-    changed: (listener) => listener(listeners.push(throttled(listener, () => 500 + area.textLength / 200))), // now and after changes
+    changed: (listener) => listener(area.addEventListener("input", throttled(listener, () => 500 + area.textLength / 200))), // now and after changes
     get doc() { return area.value; },
     get selection() { return [area.selectionStart, area.selectionEnd]; },
     settled: async () => {

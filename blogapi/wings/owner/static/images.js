@@ -36,8 +36,13 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     return { url, markdown };
   };
 
+  const goTo = (at, text = "") => {
+    isWide.matches || showBeside("");
+    editor.select(at, at + text.length);
+  };
   // An image becomes a paragraph at the place where the caret was when it was chosen, dropped or pasted.
   const add = (files) => {
+    document.activeElement === editor.area || goTo(editor.selection[1]);
     for (const image of files) {
       const place = editor.place();
       enqueue(async () => {
@@ -56,13 +61,9 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   // Thumbnails of the images in the text. A click selects the image in the text.
   const choice = (src, name, onclick) => button([create("img", { src, alt: "", loading: "lazy" }), name], onclick);
   const strip = document.querySelector(".strip");
-  const goTo = ({ index, 0: markdown }) => {
-    isWide.matches || showBeside("");
-    editor.select(index, index + markdown.length);
-  };
   editor.changed(() => {
     const find = () => [...editor.doc.matchAll(IN_TEXT)];
-    const show = ([, alt, name], at) => choice(addressOf(name), alt || "Image without a description", () => goTo(find()[at]));
+    const show = ([, alt, name], at) => choice(addressOf(name), alt || "Image without a description", () => goTo(find()[at].index, find()[at][0]));
     strip.dataset.shown === String(find()) || strip.replaceChildren(...find().map(show));
     strip.dataset.shown = find();
   });
@@ -92,7 +93,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   };
   search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
   more.addEventListener("click", () => show(next));
-  file.after(button("Uploaded images", pick((url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`), true)));
+  file.after(button("Uploaded images", pick((url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`, goTo(editor.selection[1])), true)));
 
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));
