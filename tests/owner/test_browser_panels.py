@@ -38,6 +38,8 @@ def test_on_a_phone_the_preview_takes_the_place_of_the_text_and_goes_back_to_the
     window.click("Settings")
     assert window.browser.find_element(By.ID, "tags").is_displayed()
     assert not window.browser.find_element(By.ID, "content").is_displayed()
+    window.browser.refresh()
+    assert window.browser.find_element(By.ID, "saving").text == "Unsaved changes"  # one line
 
 
 @IN_BOTH_BROWSERS
@@ -91,7 +93,7 @@ def test_a_post_opens_at_its_top_and_then_where_the_writer_left_it(window):
     window.press("x", Keys.PAGE_UP)
     window.send()
     window.open(EDIT)
-    window.said("Unsaved changes from")
+    window.said("Unsaved changes")
     window.press("y")
     assert "xyParagraph 150 " in window.value("content")
     assert window.run("selected")[1]

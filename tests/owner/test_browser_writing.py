@@ -119,13 +119,14 @@ def test_the_bar_is_always_in_view_and_never_covers_the_caret(window, width, hei
     window.open("/settings/posts/new")
     window.browser.execute_script("document.querySelector('#content').focus()")
     place = "document.querySelector(each).getBoundingClientRect().toJSON()"
-    place = f"return ['#content', '.bar', '.tools'].map(each => {place})"
+    place = f"return ['#words', '.bar', '.tools'].map(each => {place})"
     for text in ("\n" * 40, "\n", "words that wrap " * 20):
         window.browser.end_composition(text[:-1])
         window.press(text[-1])
-        content, bar, tools = window.browser.execute_script(place)
+        eventually(lambda text=text: not text.strip() or "60 words" in window.text)
+        words, bar, tools = window.browser.execute_script(place)
         assert height < 400 or 0 <= tools["top"] < tools["bottom"] < bar["top"]
-        assert content["bottom"] <= bar["top"] < bar["bottom"] <= height + 1
+        assert words["bottom"] <= bar["top"] < bar["bottom"] <= height + 1
     assert window.browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
