@@ -117,7 +117,7 @@ class Config:
 
 def _suggestion(variable: str, value: str, variables: list[str]) -> str:
     if KUBERNETES.fullmatch(f"{variable}={value}"):
-        return "Kubernetes sets it for a Service: rename that, or set enableServiceLinks: false in the Pod"
+        return "Kubernetes sets this for a Service: rename the Service, or set enableServiceLinks: false in the Pod"
     names = {name.removeprefix(PREFIX): name for name in variables}  # With the prefix, all names would look similar.
     close = get_close_matches(variable.removeprefix(PREFIX).upper(), names, n=1)
     return f"did you mean {names[close[0]]}?" if close else f"known: {', '.join(variables)}"

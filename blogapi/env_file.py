@@ -45,7 +45,7 @@ def load(named: str | None = None) -> tuple[str, set[str]]:
 def parse(data: bytes) -> dict[str, str]:
     """Return the variables in a settings file that match OURS. Raises ValueError."""
     if len(data) > MAX_BYTES or b"\0" in data:
-        raise ValueError(f"must be a text of at most {MAX_BYTES} bytes")
+        raise ValueError(f"must be text of at most {MAX_BYTES} bytes")
     text, values, end = data.decode(), {}, 0
     while end < len(text):
         if not (entry := ENTRY.match(text, end)):

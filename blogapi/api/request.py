@@ -88,8 +88,8 @@ class Request(flask.Request):
     def check_preconditions(self, document: bytes | None, hint: str = "", what: str = "post") -> None:
         """Raise PreconditionFailed unless the request's conditions hold for a document (RFC 9110, section 13.1).
 
-        The document of a missing post is None. A post's entity tag can be that of the JSON or of the Markdown file. The
-        error message names `what` the document describes. A message about If-Match ends with the hint.
+        The document of a missing post is None. A post's entity tag can be that of the JSON or of the Markdown file. In
+        the error message, `what` is the word for the document. A message about If-Match ends with the hint.
         """
         environ = self.environ
         if "HTTP_IF_MATCH" in environ and not any(map(self.if_match.contains, etags(document))):

@@ -54,7 +54,7 @@ def time_of(name: str) -> datetime | None:
 
 
 def file_or_folder(value: str) -> Path:
-    """Return a path. Refuse a missing folder that ends in a slash: Path drops the slash, so a file would be created."""
+    """Return a path. Refuse one that ends in a slash if the folder is missing: Path would drop the slash."""
     path = given_path(value)
     if value.endswith("/") and not path.is_dir():
         raise click.BadParameter("must be an existing folder, because it ends in /")

@@ -72,7 +72,7 @@ def python_build(config: Config | None = None) -> str:
     options = sysconfig.get_config_var("CONFIG_ARGS") or ""
     # The Python in /usr comes from a distribution, and distributions optimize it.
     is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options
-    slow = ", built without --enable-optimizations: requests take 10 to 30 % more processor time"
+    slow = ", built without --enable-optimizations: requests take 10 to 30% more processor time"
     return platform.python_version() + ("" if is_optimized else slow)
 
 
@@ -112,8 +112,8 @@ def _space(config: Config) -> str:
     free = shutil.disk_usage(file.absolute().parent).free
     needed = max(ROOM_BYTES, file.stat().st_size)
     if free < needed:
-        raise ValueError(f"{free // 1024**2:,} MiB are free; a backup needs {needed // 1024**2:,}")
-    return f"{free // 1024**2:,} MiB are free"
+        raise ValueError(f"only {free // 1024**2:,} MiB is free; a backup needs {needed // 1024**2:,} MiB")
+    return f"{free // 1024**2:,} MiB is free"
 
 
 def _contents(config: Config) -> str:
@@ -123,29 +123,29 @@ def _contents(config: Config) -> str:
         counted = "1 post" if posts == 1 else f"{posts:,} posts"
         summary = counted if posts or kept else f"no posts yet: {database.engine.name} is new"
     if not keys:
-        raise ValueError(f"{summary}, without any key: run blogapi keys create NAME")
+        raise ValueError(f"{summary}, but no API key: run blogapi keys create NAME")
     return summary
 
 
 def _clock(config: Config) -> str:
     with opened() as database:
         if latest := publication.latest_in_future(database):
-            raise ValueError(f"it is {database.now}, but a post is from {latest}; set the clock or that date")
+            raise ValueError(f"it is {database.now}, but a post is dated {latest}; correct the clock or that date")
         return database.now
 
 
 def _search(config: Config) -> str:
     with opened() as database:
         percent = index.indexed_percent(database)
-    return "all posts are indexed" if percent is None else f"{percent} % of the posts have been indexed again so far"
+    return "all posts are indexed" if percent is None else f"{percent}% of the posts have been indexed again so far"
 
 
 def _images(config: Config) -> str:
     with opened() as database:
         used = images.total_bytes(database) / 1024**2
     if used > config.images_mb * 0.95 and config.images_mb:
-        raise ValueError(f"{used:,.0f} of {config.images_mb:,} MiB are used; raise BLOGAPI_IMAGES_MB")
-    return f"{used:,.0f} of {config.images_mb:,} MiB are used"
+        raise ValueError(f"{used:,.0f} of {config.images_mb:,} MiB is used; raise BLOGAPI_IMAGES_MB")
+    return f"{used:,.0f} of {config.images_mb:,} MiB is used"
 
 
 def _url(config: Config) -> str:

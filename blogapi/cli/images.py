@@ -76,9 +76,9 @@ def rebase_images(database: Database, old: str) -> int:
     affected = [int(post["id"]) for post in lists.every(database) if urls.search(documents.dump(post))]
     change = partial(rebase_post, replace=partial(urls.sub, lambda _: new))
     for slug, reason in filter(None, write_each(database, change, affected)):
-        click.echo(shown(f"{slug}: {f'left: {reason}' if reason else 'changed'}"))
+        click.echo(shown(f"{slug}: {f'left alone: {reason}' if reason else 'changed'}"))
         left, changed = left + bool(reason), changed + (not reason)
-    click.echo(f"changed {changed}, left {left}")
+    click.echo(f"changed {changed}, left alone {left}")
     if changed:
         click.echo(f"To revert this: blogapi undo --since {since} --key {AUTHOR.name}", err=True)
     return 1 if left else 0

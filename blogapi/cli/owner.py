@@ -20,7 +20,8 @@ from blogapi.wings.owner import sessions
 def login(end: bool, days: int | None, qr: bool) -> None:
     """Print a link that opens the owner's page.
 
-    The link works once, within ten minutes. The session lasts twelve hours, or longer with --days or if you choose so.
+    The link works once, within ten minutes. The session lasts twelve hours, or longer with --days or if you choose to
+    stay signed in.
     """
     url = url_of_server(Config.from_environ(os.environ))
     with opened() as database:

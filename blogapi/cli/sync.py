@@ -75,10 +75,10 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 @DELETE_ALL
 @click.option("--overwrite", is_flag=True, help="Send files even if their posts have changed on the service.")
 @click.option("--recreate", is_flag=True, help="Recreate posts that were deleted on the service.")
-@click.option("--publish", is_flag=True, help="Publish dated files of unknown programs unless something hides them.")
+@click.option("--publish", is_flag=True, help="Publish dated files from unknown programs unless something hides them.")
 @DRY_RUN
 def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
-    """Send the changes in the Markdown files in FOLDER, or only those in each FILE, to a service.
+    """Send the changes in the Markdown files in FOLDER, or only in the given FILEs, to a service.
 
     The key is read from BLOGAPI_KEY. If the post of a changed file has also changed, the conflict is reported, the file
     is not sent, and the exit status is 2. After an interruption, repeat the command.
@@ -99,7 +99,7 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
 @click.option("--images", is_flag=True, help="Save images in FOLDER/images, and make the files link to them.")
 @DRY_RUN
 def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
-    """Write the changes in a service's posts to the Markdown files in FOLDER, or only to each FILE.
+    """Write the changes in a service's posts to the Markdown files in FOLDER, or only to the given FILEs.
 
     The key is read from BLOGAPI_KEY. A file that has also changed is a conflict: it is reported but not written, and
     the exit status is 2. After an interruption, repeat the command.
@@ -199,7 +199,7 @@ def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
     folder, files = paths[0], paths[1:]
     if folder.name.lower().endswith(MARKDOWN_SUFFIXES) and not folder.is_dir():
         if not (synced := synced_folder(folder.parent)):
-            raise click.UsageError(f"{folder} is not in a synced folder: give that folder first.")
+            raise click.UsageError(f"{folder} is not in a synced folder: pass the folder to sync before the file.")
         folder, files = synced, paths  # The first argument is a file in a synced folder.
     top = os.path.realpath(folder)
     names = [os.path.relpath(os.path.join(os.path.realpath(file.parent), file.name), top) for file in files]
@@ -243,8 +243,8 @@ def zone_of(state: SyncState) -> tzinfo:
     if not state.zone or state.zone == str(zone):
         return zone
     if os.environ.get("BLOGAPI_TIMEZONE"):
-        way = f"set it to that, or delete {state.name} to compare all files with the posts"
-        raise RemoteError(f"the folder was synced with BLOGAPI_TIMEZONE={state.zone}, which is {zone} now: {way}")
+        way = f"set it back to {state.zone}, or delete {state.name} to compare all files with the posts"
+        raise RemoteError(f"the folder was synced with BLOGAPI_TIMEZONE={state.zone}, but it is now {zone}: {way}")
     return Config.from_environ({"BLOGAPI_TIMEZONE": state.zone}).timezone
 
 

@@ -48,7 +48,7 @@ def names(value: str) -> set[str]:
 @click.argument("paths", nargs=-1, required=True, type=given_path, metavar="PATH...")
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 @click.option("--events", is_flag=True, help="Send webhook events for created, updated and published posts.")
-@click.option("--publish", is_flag=True, help="Publish dated files of unknown programs unless something hides them.")
+@click.option("--publish", is_flag=True, help="Publish dated files from unknown programs unless something hides them.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
 @click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative image URLs absolute.")
 @STATIC_OPTION

@@ -18,7 +18,7 @@ from blogapi.storage.errors import BadKeyName
 from blogapi.text import counted
 from blogapi.wings.history import undo
 
-ACTIONS = ("changed back", "restored", "moved to the trash", "left")  # possible results for a post
+ACTIONS = ("changed back", "restored", "moved to the trash", "left alone")  # possible results for a post
 
 
 def utc(value: str) -> str:
@@ -79,4 +79,4 @@ def print_undone(results: Iterable[undo.Undone], would_be: str) -> int:
             click.echo(shown(f"{undone.post_id}{title}: {would_be}{undone.action}{reason}"))
     finally:
         click.echo(would_be + counted(counts))
-    return counts["left"]
+    return counts["left alone"]

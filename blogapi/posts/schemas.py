@@ -237,7 +237,7 @@ class ListQuerySchema(QuerySchema):
     """The query of `GET /v1/posts`."""
 
     limit = page_size("posts")
-    status = choice(documents.STATUSES, "Only posts of this status.")
+    status = choice(documents.STATUSES, "Only posts with this status.")
     tag = parsed_by(
         parse_tag, "Only posts with this tag; letter case does not matter.", pattern=r"\S", example="Travel"
     )

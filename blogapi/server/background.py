@@ -109,7 +109,7 @@ class Background:
         """Log a warning when the clock is behind a published post, and another when it has caught up."""
         latest = publication.latest_in_future(self.database)
         if latest and not self._is_late:
-            log.warning("the clock is behind: it is %s, but a post is from %s", self.database.now, latest)
+            log.warning("the clock is behind: it is %s, but a post is dated %s", self.database.now, latest)
         if self._is_late and not latest:
             log.warning("the clock is no longer behind the posts")
         self._is_late = latest is not None
@@ -147,6 +147,6 @@ class Background:
 
 def report(error: Exception) -> None:
     if isinstance(error, Unavailable):
-        log.warning("background work waits for the database: %s", error)
+        log.warning("background work is waiting for the database: %s", error)
     else:
         log.error("unexpected error in background work", exc_info=error)

@@ -175,7 +175,7 @@ class ClientConnection:
             return
         budgets = self.shared.streams, self.tier.responses
         if not any(self in budget.held for budget in budgets) and not budgets[1].reserve(self, len(data)):
-            raise TimeoutError("too many clients do not read their responses")
+            raise TimeoutError("too many clients are not reading their responses")
         rest = memoryview(data)
         while rest := rest[sent:]:
             self.progress_at = now = time.monotonic()

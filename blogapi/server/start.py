@@ -128,7 +128,7 @@ def lock(path: Path) -> int:
     Raises OSError if another server holds the lock.
     """
     if path.stat().st_nlink > 1:
-        raise OSError(f"the database {path} has several names (hard links): remove the others, or copy it")
+        raise OSError(f"the database {path} has several names (hard links): remove the other names, or use a copy")
     in_database = hasattr(fcntl, "F_OFD_SETLK")
     file = os.open(path if in_database else f"{path.resolve()}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + LOCK_SECONDS

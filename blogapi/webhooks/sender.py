@@ -115,8 +115,9 @@ def next_state(attempts: int, result: AttemptResult, now: float) -> tuple[str, s
 
 def why_failed(message: Message, result: AttemptResult) -> str:
     if result.status == GONE:
-        return f"status {GONE}; it is turned off"
-    return f"{message.id} after {message.attempts + 1} attempts, at last {result.error or f'status {result.status}'}"
+        return f"status {GONE}, so the webhook is turned off"
+    error = result.error or f"status {result.status}"
+    return f"{message.id} after {message.attempts + 1} attempts, most recently {error}"
 
 
 # Queries

@@ -145,7 +145,7 @@ def test_an_origin_is_written_as_browsers_send_it(origin):
     assert str(raised.value).endswith(f"a path or a slash at the end; not {origin!r}")
 
 
-OF_KUBERNETES = "Kubernetes sets it for a Service"
+OF_KUBERNETES = "Kubernetes sets this for a Service"
 
 
 @cases(

@@ -39,7 +39,7 @@ def test_each_fault_has_a_line(path, run, folder):
     status, found = checks(BLOGAPI_URL="http://blog.invalid:1")
     assert status == 1
     assert found["permissions"] == f"WRONG: other users can read the database: chmod 600 {path}"
-    assert re.fullmatch("WRONG: it is 20.{18}, but a post is from 29.{18}; set the clock or that date", found["clock"])
+    assert re.match("WRONG: it is 20.{18}, but a post is dated 29.{18}; correct the clock or", found["clock"])
     assert found["BLOGAPI_URL"].startswith("WRONG: http://blog.invalid:1/healthz: ")
     assert found["proxies"].startswith("WRONG: BLOGAPI_URL is http: ")
     assert checks(BLOGAPI_URL="https://blog.invalid:1")[1]["proxies"].startswith("WRONG: BLOGAPI_TRUSTED_PROXIES ")
@@ -63,7 +63,7 @@ def test_it_says_that_a_database_is_new_or_has_no_key(path, run, folder):
     run("import", folder(b="B"))
     assert checks()[1]["contents"] == "ok, 2 posts"
     execute(path, "DELETE FROM api_key")
-    assert checks()[1]["contents"].startswith("WRONG: 2 posts, without any key: ")
+    assert checks()[1]["contents"].startswith("WRONG: 2 posts, but no API key: ")
 
 
 def test_damage_and_a_missing_index_are_found(path, run, folder):

@@ -70,8 +70,8 @@ def test_a_file_that_makes_no_sense_is_refused_and_named(tmp_path):
         b"HOST=a\nPORT='1\nX=2": "the value of 'PORT' lacks a closing quotation mark",
         b'HOST="' + b"\\" * 60_000: "the value of 'HOST' lacks a closing quotation mark",
         b"HOST=\xff": "'utf-8' codec can't decode byte 0xff in position 5: invalid start byte",
-        b"HOST=a\0b": "must be a text of at most 65536 bytes",
-        b"#" * 65_537: "must be a text of at most 65536 bytes",
+        b"HOST=a\0b": "must be text of at most 65536 bytes",
+        b"#" * 65_537: "must be text of at most 65536 bytes",
     }
     for data, message in refused.items():
         (tmp_path / ".env").write_bytes(data)

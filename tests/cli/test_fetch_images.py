@@ -66,7 +66,7 @@ def test_images_on_other_hosts_are_stored_once_and_a_second_import_changes_nothi
     text = '![]({}/a.png#top) ![]({}/a.png) <img src="{}/b.jpg?w=1"> ![]({}/same.png) ![]({}/old.png) ![]({}/gone.png)'
     top = post(text, "image: {}/b.jpg?w=1\nparams: {share: {}/a.png, page: {}/}")
     status, output, error = run("import", top, "--fetch-images")
-    assert (status, counts(output)) == (0, "images: new 2, known 2, missing 0, fetched 4, not fetched 1")
+    assert (status, counts(output)) == (0, "images: new 2, already stored 2, missing 0, fetched 4, not fetched 1")
     assert error == [f"{host.url}/gone.png: its host returned 404"]
     assert "On other hosts: 1 image (127.0.0.1 1)." in output
     rye, loaf = address(RYE), address(LOAF)
@@ -78,7 +78,7 @@ def test_images_on_other_hosts_are_stored_once_and_a_second_import_changes_nothi
     assert sorted(host.asked) == ["/a.png", "/a.png", "/b.jpg?w=1", "/gone.png", "/old.png", "/same.png"]
     host.messages.clear()
     status, output, _ = run("import", top, "--fetch-images")
-    assert (status, counts(output)) == (0, "images: new 0, known 4, missing 0, fetched 0, not fetched 1")
+    assert (status, counts(output)) == (0, "images: new 0, already stored 4, missing 0, fetched 0, not fetched 1")
     assert host.asked == ["/gone.png"]
     assert stored(storage)["a"] == before
 
@@ -87,7 +87,7 @@ def test_a_dry_run_says_how_many_it_would_fetch_and_asks_no_host(run, storage, p
     top = post("![]({}/a.png) ![]({}/a.png) ![]({}/b.png)")
     status, output, error = run("import", top, "--fetch-images", "--dry-run")
     assert (status, error, host.asked) == (0, [], [])
-    assert counts(output) == "images: new 0, known 0, missing 0, to fetch 2"
+    assert counts(output) == "images: new 0, already stored 0, missing 0, to fetch 2"
     assert "On other hosts: 3 images (127.0.0.1 3)." in output
 
 
@@ -150,7 +150,7 @@ def test_an_image_that_cannot_be_fetched_keeps_its_address_and_is_reported(run, 
     text = "".join(f"![]({{}}{path})\n" for path in host.paths)
     top = post(text + f"![](http://127.0.0.1:{free_port()}/closed.png)")
     status, output, error = run("import", top, "--fetch-images")
-    assert (status, counts(output)) == (0, "images: new 0, known 0, missing 0, fetched 0, not fetched 9")
+    assert (status, counts(output)) == (0, "images: new 0, already stored 0, missing 0, fetched 0, not fetched 9")
     assert [line.replace(host.url, "").split(": ", 1)[1] for line in error] == [
         "must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be text",
         "must be a JPEG, PNG, GIF, WebP or AVIF image; an SVG can run scripts",
@@ -196,10 +196,10 @@ def test_an_import_fetches_a_limited_number_of_images(run, storage, post, host, 
     host.paths |= {"/a.png": RYE, "/b.png": LOAF, "/c.png": webp()}
     top = post("![]({}/a.png) ![]({}/b.png) ![]({}/c.png)")
     _, output, error = run("import", top, "--fetch-images")
-    assert counts(output) == "images: new 2, known 0, missing 0, fetched 2, not fetched 1"
+    assert counts(output) == "images: new 2, already stored 0, missing 0, fetched 2, not fetched 1"
     assert error == [f"{host.url}/c.png: import again to fetch it: fetching stops after 2 images or an hour"]
     _, output, error = run("import", top, "--fetch-images")
-    assert (counts(output), error) == ("images: new 1, known 2, missing 0, fetched 1, not fetched 0", [])
+    assert (counts(output), error) == ("images: new 1, already stored 2, missing 0, fetched 1, not fetched 0", [])
 
 
 def test_fetched_images_count_towards_the_total_size(run, storage, post, host, private, monkeypatch):

@@ -94,24 +94,24 @@ def test_image_addresses_change_in_every_field_and_others_do_not(add_post, run, 
     old, new = OLD + IMAGE, NEW + IMAGE
     number = add_post(content=f"![]({old}) {others}", excerpt=old, cover_image=old, params={"a": [old, 1]})
     status, output, _ = run("images", "--rebase", f"{OLD}/")
-    assert (status, output) == (0, ["a-2: changed", "changed 1, left 0"])
+    assert (status, output) == (0, ["a-2: changed", "changed 1, left alone 0"])
     post = documents.load(posts.get(storage, number))
     assert (post["content"], post["excerpt"]) == (f"![]({new}) {others}", new)
     assert (post["cover_image"], post["params"]) == (new, {"a": [new, 1]})
     assert revisions.page(storage, number, 9).items[0].author == "rebase"
-    assert run("images", "--rebase", OLD)[1] == ["changed 0, left 0"]
+    assert run("images", "--rebase", OLD)[1] == ["changed 0, left alone 0"]
 
 
 def test_an_unchanged_post_is_not_reported_as_changed(add_post, run):
     add_post(title=f"{OLD}{IMAGE}", content=f"![]({NEW}{IMAGE})")
     for former in (OLD, NEW):
-        assert run("images", "--rebase", former) == (0, ["changed 0, left 0"], [])
+        assert run("images", "--rebase", former) == (0, ["changed 0, left alone 0"], [])
 
 
 def test_without_a_public_address_they_point_to_the_server(add_post, run, storage, monkeypatch):
     add_post(content=f"![]({NEW}{IMAGE})")
     monkeypatch.delenv("BLOGAPI_URL")
-    assert run("images", "--rebase", NEW)[1] == ["a: changed", "changed 1, left 0"]
+    assert run("images", "--rebase", NEW)[1] == ["a: changed", "changed 1, left alone 0"]
     assert contents(storage) == [f"![]({OLD}{IMAGE})"]
 
 
@@ -129,5 +129,5 @@ def test_one_undo_reverts_it(add_post, run, storage):
 def test_a_post_that_would_become_too_long_is_left_alone_and_reported(add_post, run, storage):
     add_post(cover_image=f"{OLD}{IMAGE}?{'x' * (2048 - len(OLD + IMAGE) - 1)}")
     status, output, _ = run("images", "--rebase", OLD)
-    assert (status, output[1]) == (1, "changed 0, left 1")
-    assert output[0].startswith("a: left: cover_image: must have")
+    assert (status, output[1]) == (1, "changed 0, left alone 1")
+    assert output[0].startswith("a: left alone: cover_image: must have")

@@ -77,8 +77,8 @@ def test_no_file_outside_the_folders_is_read(run, storage, write, tmp_path):
     (top / "in/out").symlink_to(tmp_path)
     content = f"![](../secret.jpg) ![](linked.jpg) ![](out/secret.jpg) ![](../../secret.jpg) ![]({tmp_path}/secret.jpg)"
     (top / "in/a.md").write_text(content)
-    status, output, _ = run("import", top / "in", "--static", top / "in")
-    assert (status, output[1], stored(storage)["a"]["content"]) == (0, "images: new 0, known 0, missing 5", content)
+    status, (_, said, *_), _ = run("import", top / "in", "--static", top / "in")
+    assert (status, said, stored(storage)["a"]["content"]) == (0, "images: new 0, already stored 0, missing 5", content)
 
 
 def test_neither_a_missing_path_nor_an_export_gives_access_to_its_folder(run, storage, write):
@@ -127,7 +127,7 @@ def test_a_cover_is_stored_too(run, storage, write):
     top = write({"a.md": "---\ncover: ./pics/loaf.jpg\n---\nA", "b.md": "---\nimage: /rye.png\n---\nB"})
     write({"pics/loaf.jpg": LOAF, "static/rye.png": RYE})
     output = run("import", top, "--static", top / "static")[1]
-    assert output[:2] == ["made 2, changed 0, unchanged 0, refused 0", "images: new 2, known 0, missing 0"]
+    assert output[:2] == ["made 2, changed 0, unchanged 0, refused 0", "images: new 2, already stored 0, missing 0"]
     assert {post["cover_image"] for post in stored(storage).values()} == {address(LOAF), address(RYE)}
 
 
@@ -147,7 +147,7 @@ def test_a_second_import_changes_nothing_and_images_are_stored_once(run, storage
     before = stored(storage)
     status, output, _ = run("import", write({}))
     assert status == 0
-    assert output[:2] == ["made 0, changed 0, unchanged 3, refused 0", "images: new 0, known 2, missing 1"]
+    assert output[:2] == ["made 0, changed 0, unchanged 3, refused 0", "images: new 0, already stored 2, missing 1"]
     assert (stored(storage), names(storage)) == (before, ["loaf.jpg"])
 
 
@@ -155,7 +155,7 @@ def test_a_dry_run_says_what_would_be_stored_and_stores_nothing(run, storage, wr
     top = write({"a.md": "![](loaf.jpg)", "loaf.jpg": LOAF})
     output = run("import", "--dry-run", top)[1]
     assert output[0] == f"{top}/a.md: would be created: a; draft; images 1; titles from names"
-    assert output[2] == "images: new 1, known 0, missing 0"
+    assert output[2] == "images: new 1, already stored 0, missing 0"
     assert list(storage.rows(Image.select(Image.id))) == list(storage.rows(ImagePart.select(ImagePart.number))) == []
     assert stored(storage) == {}
 
@@ -171,7 +171,7 @@ def test_a_file_that_is_not_an_image_is_reported_and_its_link_stays(run, storage
     top = write(files | {"a.md": content})
     os.truncate(top / "big.png", 1024**3)
     status, output, error = run("import", top)
-    assert (status, output[1]) == (0, "images: new 0, known 0, missing 7")
+    assert (status, output[1]) == (0, "images: new 0, already stored 0, missing 7")
     assert stored(storage)["a"]["content"] == content
     assert error == [
         f"{top}/a.svg, {top}/b.svg, {top}/c.svg and 2 more: "
@@ -196,7 +196,7 @@ def test_a_dry_run_predicts_that_images_will_not_fit(run, storage, write, monkey
     for options in (["--dry-run"], []):
         status, output, errors = run("import", *options, top)
         assert (status, errors[0].split(": ")[0]) == (1, f"{top}/b.md")
-        assert "images: new 1, known 1, missing 0" in output
+        assert "images: new 1, already stored 1, missing 0" in output
 
 
 def test_images_in_params_in_liquid_and_with_decomposed_names_are_stored(run, write, tmp_path):
@@ -204,7 +204,7 @@ def test_images_in_params_in_liquid_and_with_decomposed_names_are_stored(run, wr
     content = "![a]({{ site.baseurl }}/e.png) ![a]({{ '/e.png' | relative_url }}) ![a]({{ gone }}) ![a](f\u00e9.png)"
     files = {"a.md": f"---\n{front}\n---\n{content}"} | dict.fromkeys(("b.png", "c.png", "d.png", "e.png"), png())
     output = run("import", write(files | {"fe\u0301.png": png()}), "--static", tmp_path / "blog")[1]
-    assert output[1] == "images: new 1, known 4, missing 2"
+    assert output[1] == "images: new 1, already stored 4, missing 2"
     assert any(line.startswith("Images named in params but not found in 1 post") for line in output)
     run("export", tmp_path / "out")
     text = (tmp_path / "out/a.md").read_text()
@@ -214,18 +214,18 @@ def test_images_in_params_in_liquid_and_with_decomposed_names_are_stored(run, wr
 def test_missing_images_of_refused_posts_are_not_counted(run, write):
     refused = "---\npublished: gone\n---\n![](b.png)"
     output = run("import", write({"a.md": refused, "b.md": "![](c.png)"}))[1]
-    assert "images: new 0, known 0, missing 1" in output
+    assert "images: new 0, already stored 0, missing 1" in output
 
 
 def test_a_picture_with_a_damaged_color_profile_is_stored_without_it(run, write):
     whole = png()
     damaged = whole[:33] + b"\0\0\0\3iCCPabc\0\0\0\0" + whole[33:]
     output = run("import", write({"a.md": "![](a.png) ![](b.png)", "a.png": damaged, "b.png": whole}))[1]
-    assert output[1] == "images: new 1, known 1, missing 0"
+    assert output[1] == "images: new 1, already stored 1, missing 0"
 
 
 def test_an_image_address_of_the_service_that_has_no_image_is_reported(run, storage, write):
     lost = f"{URL}/images/{'0' * 32}.jpg"
     folder = write({"a.md": f"# A\n\n![]({lost})"})
     told = f"Images missing from this service in 1 post ({folder}/a.md): an export of their blog contains them."
-    assert run("import", folder)[1][1:] == ["images: new 0, known 0, missing 1", told]
+    assert run("import", folder)[1][1:] == ["images: new 0, already stored 0, missing 1", told]

@@ -24,7 +24,7 @@ REDIRECTS = "--redirects FILE lists them."
 # The sample blogs, with their number of posts and the summary, where PATH stands for the blog's path
 SUMMARIES = {
     "jekyll": (3, f"""\
-images: new 0, known 0, missing 1
+images: new 0, already stored 0, missing 1
 Not imported: 1 folder called _site (PATH/_site).
 Not imported: 1 folder called vendor (PATH/vendor).
 params: layout 3, image 1, permalink 1
@@ -41,7 +41,7 @@ params: permalink 2, eleventyExcludeFromCollections 1
 Kept as drafts: 1 post (PATH/content/blog/pattern.md:4 has eleventyExcludeFromCollections: true): {HIDDEN}
 Old URLs of 1 post (PATH/content/blog/moved/moved.md): {REDIRECTS}"""),
     "astro": (2, f"""\
-images: new 0, known 0, missing 1
+images: new 0, already stored 0, missing 1
 params: image 1, heroImage 1
 On other hosts: 1 image (docs.example 1).
 Covers not found in 1 post (PATH/src/content/blog/using-mdx.mdx:5): {COVERS}
@@ -59,7 +59,7 @@ Shortcodes or imports in 1 post (PATH (salt-time)): {SHORTCODES}
 Slugs changed in 1 post (PATH (hurotuku)): --redirects FILE lists the old ones.
 Old URLs of 1 post (PATH (salt-time)): {REDIRECTS}"""),
     "exports/ghost.json": (3, f"""\
-images: new 0, known 0, missing 1
+images: new 0, already stored 0, missing 1
 Not imported: 1 page; --pages imports pages.
 params: visibility 3, cover_image 1
 On other hosts: 1 image (static.example 1).
@@ -97,7 +97,7 @@ def test_refused_files_are_reported_with_the_line_and_the_others_are_imported(ru
         g="---\ntitle: G\n---\n\nG\n\x0c\n",
     )
     status, output, error = run("import", top, top / "none.md", "/nonexistent")
-    removed = f"Control characters removed from 1 post ({top}/g.md): they cannot be shown."
+    removed = f"Control characters removed from 1 post ({top}/g.md): such characters cannot be shown."
     assert (status, output) == (1, ["made 2, changed 0, unchanged 0, refused 7", removed])
     refusals = [
         "/nonexistent: no such file or folder",
@@ -185,7 +185,7 @@ def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path,
     links, slugs = (", ".join(f"{top}/{name}.md:{line}" for name in "abc") for line in (6, 2))
     assert (status, output[0]) == (0, "made 4, changed 0, unchanged 0, refused 0")
     assert output[1:] == [
-        "images: new 0, known 0, missing 4",
+        "images: new 0, already stored 0, missing 4",
         "params: layout 4",
         f"Images not found in 4 posts ({links}, …): {NOT_FOUND}.",
         f"Slugs changed in 4 posts ({slugs}, …): --redirects FILE lists the old ones.",
@@ -223,7 +223,7 @@ def test_the_report_says_what_was_recognized_and_what_was_not_read(run, write):
         f"Recognized: Jekyll, by {top}/_config.yml.",
         f"Not read: {top}/a/config.yaml (not valid YAML).",
         "would be made 2, changed 0, unchanged 0, refused 0",
-        "Not imported: 1 file beginning with a dot.",
+        "Not imported: 1 file with a name that begins with a dot.",
     ]
 
 
@@ -262,7 +262,7 @@ def test_a_folder_without_posts_is_an_error_that_lists_its_contents(run, folder)
         (top / name).write_text("A")
     status, printed, errors = run("import", top)
     files = ("a.html", "b.mkdown", "c.rst", "d.textile", "e.xml")
-    said = [f"Not imported: 1 file in .{name.partition('.')[2]} ({top}/{name})." for name in files]
+    said = [f"Not imported: 1 file with the extension .{name.partition('.')[2]} ({top}/{name})." for name in files]
     assert (status, printed[1:]) == (1, said)
     assert errors == [
         f"{top}/d.textile: text that `pandoc -t gfm` converts to Markdown",

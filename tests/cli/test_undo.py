@@ -16,7 +16,7 @@ from blogapi.storage.models import Author
 from blogapi.storage.sqlite import Sqlite
 from tests.cli.conftest import stored
 
-NOTHING = "changed back 0, restored 0, moved to the trash 0, left 0"
+NOTHING = "changed back 0, restored 0, moved to the trash 0, left alone 0"
 HOUR = 3600
 NOW = time.time()
 SINCE = rfc3339(NOW - 2 * HOUR)
@@ -61,9 +61,9 @@ def test_a_keys_changes_are_undone_except_in_posts_that_another_key_has_changed_
     done = [
         "1 “Over”: changed back",
         "2 “Gone”: restored",
-        "3 “Edited”: left, good has changed it since",
+        "3 “Edited”: left alone, good has changed it since",
         "4 “Spam”: moved to the trash",
-        "changed back 1, restored 1, moved to the trash 1, left 1",
+        "changed back 1, restored 1, moved to the trash 1, left alone 1",
     ]
     before = words(at(0))
     status, output, error = run("undo", "--since", SINCE, "--key", "bad", "--dry-run")
@@ -86,7 +86,7 @@ def test_on_a_terminal_it_asks_before_it_undoes_the_changes_of_all_keys(run, at,
         ended = subprocess.run([*command, *option], stdin=other, capture_output=True, text=True, env=env, timeout=60)
         os.close(terminal), os.close(other)
         assert (ended.returncode, words(at(0))) == (status, then), ended.stderr
-    assert "changed back 2, restored 1, moved to the trash 1, left 0" in ended.stdout
+    assert "changed back 2, restored 1, moved to the trash 1, left alone 0" in ended.stdout
     assert run("undo", "--since", SINCE)[:2] == (0, [NOTHING])
 
 
@@ -114,7 +114,7 @@ def test_nothing_can_be_undone_if_nothing_is_kept(run, at, accident, monkeypatch
 def test_a_time_before_the_kept_history_is_reported(run, accident, monkeypatch):
     monkeypatch.setenv("BLOGAPI_KEEP_DAYS", "1")
     status, output, error = run("undo", "--since", rfc3339(NOW - 25 * HOUR), "--key", "bad", "--dry-run")
-    assert (status, output[-1]) == (1, "would be changed back 1, restored 1, moved to the trash 1, left 1")
+    assert (status, output[-1]) == (1, "would be changed back 1, restored 1, moved to the trash 1, left alone 1")
     assert re.fullmatch("The history begins at 20[^ ]+Z: earlier changes cannot be undone.", error[0])
     status, output, error = run("undo", "--since", rfc3339(NOW - 23 * HOUR), "--key", "nobody-else", "--dry-run")
     assert "kept since" not in "".join(error)

@@ -105,7 +105,7 @@ def test_a_damaged_version_hides_no_other_and_an_undo_names_it(database, add, ch
     assert kept(damaged) == [(2, "first")]
     for dry_run in (True, False):
         done = [each[1:] for each in undo(database, "2026-11-20T12:01:00Z", dry_run=dry_run)]
-        assert done == [("A", "changed back", ""), ("A", "left", "it is damaged")]
+        assert done == [("A", "changed back", ""), ("A", "left alone", "it is damaged")]
 
 
 @pytest.mark.sqlite

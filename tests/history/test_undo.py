@@ -87,7 +87,7 @@ def test_a_post_that_another_key_has_changed_since_is_left_alone_and_reported(bl
     blog.change(deleted)
     blog.delete(deleted, by="good")
     before = blog.state()
-    left = ("left", "good has changed it since")
+    left = ("left alone", "good has changed it since")
     assert blog.undo(key="bad") == {changed: left, created: left, deleted: left}
     assert blog.state() == before
 
@@ -130,11 +130,11 @@ def test_a_post_whose_slug_is_taken_gets_a_number_which_a_dry_run_does_not_fores
     told = {moved: CHANGED, exchanged: CHANGED, spam: DELETED}
     assert blog.undo(key="bad", dry_run=True) == told | {changed: CHANGED, deleted: RESTORED}
     assert blog.state() == before
-    reasons = {post: f"its slug {slug} is taken, so it has {slug}-2" for post, slug in ((changed, "a"), (deleted, "b"))}
-    inexact = {changed: ("changed back", reasons[changed]), deleted: ("restored", reasons[deleted])}
+    why = {post: f"its slug {slug} is taken, so it now has {slug}-2" for post, slug in ((changed, "a"), (deleted, "b"))}
+    inexact = {changed: ("changed back", why[changed]), deleted: ("restored", why[deleted])}
     assert blog.undo(key="bad") == told | inexact
     kept = [revisions.page(database, post_id, 50) for post_id in (changed, deleted)]
-    assert blog.undo(key="bad") == {post_id: ("left", reason) for post_id, reason in reasons.items()}
+    assert blog.undo(key="bad") == {post_id: ("left alone", reason) for post_id, reason in why.items()}
     assert [revisions.page(database, post_id, 50) for post_id in (changed, deleted)] == kept
 
 
@@ -145,8 +145,8 @@ def test_a_slug_stays_taken_if_its_post_is_left_alone(blog):
     blog.change(theirs, slug="a")
     blog.change(theirs, by="good")
     assert blog.undo(key="bad") == {
-        mine: ("changed back", "its slug a is taken, so it has a-2"),
-        theirs: ("left", "good has changed it since"),
+        mine: ("changed back", "its slug a is taken, so it now has a-2"),
+        theirs: ("left alone", "good has changed it since"),
     }
 
 
@@ -155,7 +155,7 @@ def test_a_new_post_with_more_changes_than_are_kept_is_deleted(blog):
     post_id = blog.add()
     for number in range(51):
         blog.change(post_id, content=f"{number}")
-    assert blog.undo(key="bad") == {post_id: ("left", "its state at that time is no longer kept")}
+    assert blog.undo(key="bad") == {post_id: ("left alone", "its state at that time is no longer kept")}
     assert blog.undo() == {post_id: ("moved to the trash", "")}
 
 
@@ -164,7 +164,7 @@ def test_a_post_whose_change_kept_no_version_is_left_alone_and_reported(blog, fo
     blog.later()
     forgetful.write(posts.change, changed, {"content": "two"}, Author("bad"))
     forgetful.write(posts.delete, deleted, Author("bad"))
-    assert blog.undo() == {changed: ("left", "its state at that time is no longer kept")}
+    assert blog.undo() == {changed: ("left alone", "its state at that time is no longer kept")}
 
 
 def test_a_post_that_has_come_due_stays_published_when_it_is_changed_back(blog, clock, config):
@@ -184,7 +184,7 @@ def test_of_two_posts_that_want_the_same_slug_the_last_one_deleted_gets_it(blog)
     blog.delete(first)
     second = blog.add(by="good", slug="x")
     blog.delete(second)
-    assert blog.undo(key="bad") == {second: RESTORED, first: ("restored", "its slug x is taken, so it has x-2")}
+    assert blog.undo(key="bad") == {second: RESTORED, first: ("restored", "its slug x is taken, so it now has x-2")}
 
 
 @pytest.mark.both_engines
@@ -195,7 +195,7 @@ def test_posts_that_were_deleted_for_good_since_then_are_reported_by_their_ids(b
     database.write(posts.delete, by_script, Author("bad"), permanent=True)
     blog.delete(from_trash)
     database.write(revisions.purge, from_trash)
-    gone = ("left", "it was deleted for good")
+    gone = ("left alone", "it was deleted for good")
     assert blog.undo(dry_run=True) == blog.undo(key="bad") == {by_script: gone, from_trash: gone}
     forget_everything(database, clock)
     assert blog.undo() == {}

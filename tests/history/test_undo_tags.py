@@ -45,7 +45,7 @@ def test_only_the_tag_changes_of_the_key_are_undone(blog):
     blog.retag(tags.delete, "a")
     blog.change(both, by="good", title="B")
     left = "good has changed it since; its tags stay renamed or removed"
-    assert blog.undo(key="bad") == {theirs: CHANGED, both: ("left", left)}
+    assert blog.undo(key="bad") == {theirs: CHANGED, both: ("left alone", left)}
     shown, _ = blog.state()
     assert [(post["title"], post["tags"]) for post in shown] == [("B", []), ("B", ["a", "b"])]
 

@@ -59,7 +59,7 @@ def test_a_refused_proposal_takes_no_place_until_its_undo_needs_one(owner, clien
 def test_it_is_applied_as_shown(owner, client, proposed, caplog):
     caplog.set_level("INFO")
     done = view(owner, POST).press("Apply")
-    assert f"proposal {proposed['id']} of drafts-only was applied to post 1" in caplog.messages
+    assert f"proposal {proposed['id']} by drafts-only was applied to post 1" in caplog.messages
     assert "“Rye bread” was changed as proposed." in done.said[0]
     assert done.all("section h2") == []
     post = client.get("/v1/posts/1").json
@@ -105,7 +105,7 @@ def test_editing_it_opens_the_form_with_it_as_unsaved_text(owner, client, propos
     form = view(owner, POST).press("Edit")
     (title,), (content,) = form.soup.select("#title"), form.soup.select("#content")
     assert (title.text.strip(), content.text.strip()) == ("Rye bread", "Flour.\n\nSea salt.")
-    assert form.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC (a proposal of tests)"]
+    assert form.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC (a proposal by tests)"]
     assert client.get("/v1/proposals").json == []
     assert client.get("/v1/posts/1").json["title"] == "Bread"
 

@@ -12,7 +12,7 @@ from tests.conftest import message
 from tests.proposals.conftest import POST, apply, propose, titles
 
 BEFORE = "2026-11-20T12:00:01Z"
-CHANGED_BACK, WITHDRAWN = ("changed back", "A", ""), ("withdrawn", "A", "a proposal of drafts-only")
+CHANGED_BACK, WITHDRAWN = ("changed back", "A", ""), ("withdrawn", "A", "a proposal by drafts-only")
 
 
 def undone(database, key, dry_run=False):
@@ -40,7 +40,7 @@ def test_undo_reverts_proposals_made_or_applied_with_a_key_or_with_any_key(clien
 
 def test_undo_leaves_a_post_that_another_key_changed_since(client, database, proposed):
     client.patch(POST, json={"excerpt": "x"})
-    assert undone(database, "drafts-only") == [("left", "A", "tests has changed it since"), WITHDRAWN]
+    assert undone(database, "drafts-only") == [("left alone", "A", "tests has changed it since"), WITHDRAWN]
 
 
 @pytest.mark.usefixtures("proposed")

@@ -95,7 +95,7 @@ def test_a_second_server_on_a_database_or_one_with_two_names_is_refused(service,
     assert refusal(tmp_path, BLOGAPI_DATABASE=str(link)) == (1, used)
     link.unlink()
     link.hardlink_to(service.database)
-    two_names = f"blogapi: the database {link} has several names (hard links): remove the others, or copy it"
+    two_names = f"blogapi: the database {link} has several names (hard links): remove the other names, or use a copy"
     assert refusal(tmp_path, BLOGAPI_DATABASE=str(link)) == (1, two_names)
 
 

@@ -130,7 +130,7 @@ def test_copies_are_left_out_in_many_languages(run, folder, there):
     here = folder(a=TEXT, **others)
     write_files(here, {f"{name}.md": f"{TEXT}More.\n" for name in IN_CONFLICT + COPIED})
     assert kinds(run("push", here)[1]) == {
-        f"Left out: {len(IN_CONFLICT)} duplicates from a conflict",
+        f"Left out: {len(IN_CONFLICT)} duplicates made in a conflict",
         f"Left out: {len(COPIED)} duplicates of another file",
     }
     assert there().keys() == {"a", "part-1", "a-3", "a-4"}
@@ -147,7 +147,7 @@ def test_ignored_files_are_left_out(run, folder, there, change):
     write_files(here / "private", {"note.md": "# Note\n", ".gitignore": "!note.md\n"})  # git would ignore it, too
     (here / ".gitignore").write_text("private/\n/kept.md\n")
     (here / ".blogapiignore").write_text("!kept.md\nsecret.*\n")
-    assert "Left out: 2 files to ignore" in kinds(run("push", here)[1])
+    assert "Left out: 2 files excluded by an ignore file" in kinds(run("push", here)[1])
     assert there().keys() == {"hello", "kept"}
     run("push", here, "--no-gitignore")
     assert there().keys() == {"hello", "kept", "note"}
@@ -186,12 +186,12 @@ def test_another_checkout_is_left_out_and_a_submodule_is_not(run, folder, there)
     write_files(here / "themes/t/exampleSite", {"example.md": "# Example\n"})
     _, lines = run("push", here)
     assert there().keys() == {"a", "module"}
-    assert kinds(lines) >= {"Left out: 2 files of another checkout", "Left out: 1 example of a theme"}
+    assert kinds(lines) >= {"Left out: 2 files in another checkout", "Left out: 1 file from a theme's example site"}
 
 
 def test_a_folder_above_a_synced_one_skips_it_and_none_below_it_can_be_synced(run, synced, there):
     here = synced(a="# A\n")
-    left_out = f"Left out: 1 file of another synced folder ({here}/a.md)."
+    left_out = f"Left out: 1 file in another synced folder ({here}/a.md)."
     assert run("push", here.parent)[1][-2:] == [left_out, counts()]
     (here.parent / ".blogapi.json").unlink()
     write_files(here / "sub", {"b.md": "# B\n"})

@@ -52,7 +52,7 @@ def test_a_post_keeps_its_images_if_only_their_files_are_gone(run, folder, there
     run("push", here)
     before = there()["a"]["content"]
     (here / "loaf.png").unlink()
-    failed = "a.md: images not found: loaf.png, lost.png: push --overwrite sends it without them"
+    failed = "a.md: images not found: loaf.png, lost.png; push --overwrite sends the file without them"
     for command in (("push", "--dry-run"), ("push",), ("push",)):  # each time, as the file can be read
         status, lines = run(*command, here)
         assert (status, lines[0]) == (1, f"failed {failed}"), command

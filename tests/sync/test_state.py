@@ -144,7 +144,7 @@ def test_the_recorded_time_zone_counts_where_none_is_set_and_no_other_is_accepte
     monkeypatch.setenv("BLOGAPI_TIMEZONE", "Europe/Berlin")
     status, lines = run("push", here)
     assert status == 1
-    assert lines[0].startswith("the folder was synced with BLOGAPI_TIMEZONE=Asia/Tokyo, which is Europe/Berlin now: ")
+    assert lines[0].startswith("the folder was synced with BLOGAPI_TIMEZONE=Asia/Tokyo, but it is now Europe/Berlin: ")
 
 
 # States in a repository

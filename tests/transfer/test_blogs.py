@@ -104,7 +104,7 @@ def test_a_link_out_of_the_folders_is_not_imported(write):
     (top / "blog/deep/c.md").symlink_to("../../blog/a.md")
     with open_sources(top / "blog") as sources:
         assert [item.fields["slug"] for item in sources] == ["a"]
-        assert sources.left_out == {"link out of the folders": 1}
+        assert sources.left_out == {"link to a target outside the folders": 1}
     with open_sources(top / "blog", top / "elsewhere") as sources:
         assert len(sources) == 2
     assert len(read(top / "blog/b.md")) == 1

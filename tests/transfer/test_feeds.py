@@ -161,7 +161,7 @@ def test_an_export_of_medium_is_read(tmp_path):
     }
     with open_sources(write_files(tmp_path, files)) as sources:
         rye, response, draft = sources
-        assert sources.unread == {"file in .html": [f"{tmp_path}/profile/about.html"]}
+        assert sources.unread == {"file with the extension .html": [f"{tmp_path}/profile/about.html"]}
     assert rye.fields == {
         "title": "Rye bread",
         "slug": "rye-bread",

@@ -204,7 +204,7 @@ def test_a_failure_to_publish_or_to_prune_does_not_hold_back_messages(
         background.config = Config(keep_days=999_999)
     turn()
     assert len(receiver.messages) == 1
-    waits = f"background work waits for the database: no such table: {table}"
+    waits = f"background work is waiting for the database: no such table: {table}"
     assert caplog.messages == [waits if table else "unexpected error in background work"]
 
 
@@ -218,7 +218,7 @@ def test_results_that_cannot_be_recorded_do_not_hold_back_publications(
     clock.now += HOUR
     background.turn()
     assert database.row(Post.select(Post.status)) == ("published",)
-    assert caplog.messages == ["background work waits for the database: no such table: delivery"]
+    assert caplog.messages == ["background work is waiting for the database: no such table: delivery"]
 
 
 def test_a_long_pruning_is_done_in_parts(app, database, webhook, post, receiver, clock, count):
@@ -253,7 +253,7 @@ def test_a_clock_that_falls_behind_a_published_post_is_logged_once(app, client, 
         background.turn()
     seconds = "12:01:00Z" if change else "12:00:00Z"
     assert caplog.messages == [
-        f"the clock is behind: it is 2026-11-20T06:01:00Z, but a post is from 2026-11-20T{seconds}",
+        f"the clock is behind: it is 2026-11-20T06:01:00Z, but a post is dated 2026-11-20T{seconds}",
         "the clock is no longer behind the posts",
     ]
 

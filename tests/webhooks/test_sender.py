@@ -94,7 +94,7 @@ def test_a_message_is_retried_for_four_days_and_then_only_once_on_request(
     assert len(receiver.messages) == 10
     assert len({message.id for message in receiver.messages}) == 1
     assert len({message.headers["webhook-timestamp"] for message in receiver.messages}) == 10
-    said = f"{receiver.messages[0].id} after 10 attempts, at last status 503"
+    said = f"{receiver.messages[0].id} after 10 attempts, most recently status 503"
     assert caplog.messages == [f"webhook 1: a delivery failed for good: {said}"]
     assert RETRIES == (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
     client.post(f"/v1/webhooks/1/deliveries/{receiver.messages[0].id}/redeliver")
@@ -152,7 +152,7 @@ def test_410_turns_a_webhook_off_until_it_is_turned_on(client, webhook, post, se
     post(), post()
     send()
     assert client.get("/v1/webhooks/1").json["active"] is False
-    assert caplog.messages == ["webhook 1: a delivery failed for good: status 410; it is turned off"]
+    assert caplog.messages == ["webhook 1: a delivery failed for good: status 410, so the webhook is turned off"]
     assert [each["state"] for each in client.get("/v1/webhooks/1/deliveries").json] == ["pending", "failed"]
     post()
     send()

@@ -32,7 +32,7 @@ class Undone(NamedTuple):
 
     post_id: int
     title: str  # "" if the post has been deleted permanently
-    action: str  # "changed back", "restored", "moved to the trash" or "left"; "withdrawn" for a proposal
+    action: str  # "changed back", "restored", "moved to the trash" or "left alone"; "withdrawn" for a proposal
     reason: str = ""  # why the post was left alone, how its slugs differ from before, or what was withdrawn
 
 
@@ -76,12 +76,12 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
             yield undone
     for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # By now, other posts have released slugs.
         first = inexact.pop(undone.post_id)
-        yield undone if first.action == "left" else first._replace(reason=undone.reason)
+        yield undone if first.action == "left alone" else first._replace(reason=undone.reason)
     yield from inexact.values()
     yield from _withdraw(database, since, key, titles, dry_run)
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
     for (post_id,) in list(database.rows(purged)):  # a list, so that no query stays open while the caller prints
-        yield Undone(post_id, "", "left", "it was deleted for good")
+        yield Undone(post_id, "", "left alone", "it was deleted for good")
 
 
 def _undo_posts(database: Database, since: str, key: str | None, ids: list[int], dry_run: bool) -> Iterator[Undone]:
@@ -105,7 +105,7 @@ def _withdraw(
                 titles.setdefault(post_id, documents.load(posts.get(database, post_id))["title"])
             if not dry_run:
                 database.write(proposal_rows.delete, proposal_id)
-            yield Undone(post_id, titles.get(post_id, ""), "withdrawn", f"a proposal of {author}")
+            yield Undone(post_id, titles.get(post_id, ""), "withdrawn", f"a proposal by {author}")
 
 
 def _pause(database: Database) -> None:
@@ -148,13 +148,13 @@ def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Und
             present = documents.load(posts.get(reader, post_id))
         is_new = key is None and present.get("created_at", "") >= since
         if changes[0].version == 0 and not is_new:
-            return Undone(post_id, present.get("title", ""), "left", "its state at that time is no longer kept")
+            return Undone(post_id, present.get("title", ""), "left alone", "its state at that time is no longer kept")
         target = _state_before(reader, post_id, changes[0], present)
     except Damaged:
-        return Undone(post_id, present.get("title", ""), "left", "it is damaged")
+        return Undone(post_id, present.get("title", ""), "left alone", "it is damaged")
     if posts.is_same(target, present):
         return None
-    action, reason = "left", _conflict(changes, key)
+    action, reason = "left alone", _conflict(changes, key)
     if not reason:
         action, reason = _restore(reader if isinstance(reader, Transaction) else None, post_id, present, target)
     return Undone(post_id, (target or present)["title"], action, reason)
@@ -192,7 +192,7 @@ def _restore(tx: Transaction | None, post_id: int, present: Fields, target: Fiel
     if tx:
         target, reason = _with_free_slugs(tx, post_id, target)
         if posts.is_same(target, present):
-            return "left", reason
+            return "left alone", reason
         if present:
             post = posts.get_to_change(tx, post_id)
             posts.write_version(tx, post, documents.load(post.document), target, BY)
@@ -206,7 +206,7 @@ def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fie
     # Even if a number is appended to its slug, the post gives up its current slug, which another post may need.
     slug, former = slugs.find_free(tx, target["slug"], post_id), target.get("former_slugs", [])
     free = slugs.still_free(tx, former, post_id)
-    differences = [f"its slug {target['slug']} is taken, so it has {slug}"] if slug != target["slug"] else []
+    differences = [f"its slug {target['slug']} is taken, so it now has {slug}"] if slug != target["slug"] else []
     differences += [f"its former slug {taken} is taken" for taken in former if taken not in free]
     return documents.in_order(target | {"slug": slug, "former_slugs": free}), "; ".join(differences)
 

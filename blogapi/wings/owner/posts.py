@@ -207,7 +207,7 @@ def edit_proposal(post_id: int, proposal_id: int) -> Response:
 def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> None:
     """Turn a proposal into the unsaved text of its post, and set any other such text aside. Raises DoesNotExist."""
     document, proposal = posts.get(tx, post_id), proposals.get(tx, post_id, proposal_id)
-    now, browser = documents.load(document), f"a proposal of {proposal.author}"
+    now, browser = documents.load(document), f"a proposal by {proposal.author}"
     fields = as_typed(now | proposal.changes) | {"base": base_of(as_typed(now))}
     copy = copies.Copy(secrets.token_urlsafe(16), 1, str(post_id), post_id, etag=etag_of(document), browser=browser)
     copies.put(tx, copies.Sent(copy, fields))

@@ -53,7 +53,7 @@ class StoredProposal(NamedTuple):
 
     def log_applied(self) -> None:
         """Log who proposed a change, because the history shows only the key that applied it."""
-        log.info("proposal %s of %s was applied to post %s", self.id, self.author, self.post_id)
+        log.info("proposal %s by %s was applied to post %s", self.id, self.author, self.post_id)
 
 
 def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

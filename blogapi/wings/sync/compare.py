@@ -70,7 +70,7 @@ LOST = (
 
 
 def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = False) -> Action:
-    """Return what to do. `alike`: both sides count as equal. `lacks`: only because the file omits a changed field."""
+    """Return what to do. `alike`: both sides count as equal; with `lacks`, because the file omits a changed field."""
     if alike:
         return Action.WRITE if lacks else Action.RECORD
     return TABLE[local][remote]

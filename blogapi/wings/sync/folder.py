@@ -84,18 +84,18 @@ class Ignored:
         if path.name.endswith(MINE):
             return "file that a pull set aside"
         if self._is_ignored(name):
-            return "file to ignore"
+            return "file excluded by an ignore file"
         return "" if name in self.synced else self._why_separate(str(path.parent)) or self._why_copied(name, path)
 
     def _why_copied(self, name: str, path: PurePosixPath) -> str:
         if IN_CONFLICT.search(path.stem):
-            return "duplicate from a conflict"
+            return "duplicate made in a conflict"
         copied, numbered = COPIED.fullmatch(path.stem), NUMBERED.fullmatch(path.stem)
         if (copied and self.folder.exists(str(path.with_name(copied[1] + path.suffix)))) or (
             numbered and self._is_alike(name, str(path.with_name(numbered[1] + path.suffix)))
         ):
             return "duplicate of another file"
-        return "example of a theme" if EXAMPLE_SITE.fullmatch(name) else ""
+        return "file from a theme's example site" if EXAMPLE_SITE.fullmatch(name) else ""
 
     def _is_alike(self, *names: str) -> bool:
         """Return whether files have the same title or, without a title, begin with the same bytes."""
@@ -111,9 +111,9 @@ class Ignored:
         if folder == ".":
             return ""
         if self.folder.exists(f"{folder}/{STATE}"):
-            return "file of another synced folder"
+            return "file in another synced folder"
         if self._is_checkout(f"{folder}/.git"):
-            return "file of another checkout"
+            return "file in another checkout"
         return self._why_separate(str(PurePosixPath(folder).parent))
 
     def _is_checkout(self, git: str) -> bool:

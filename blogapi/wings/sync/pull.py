@@ -103,7 +103,7 @@ class Pull:
             data = render(post | {"content": links(post["content"])}, flat=bool(item and item.file.others))
             if self.comparison.is_no_op(self._read(name, data).fields, post):
                 return data
-        raise NotSynced("no file here can match its post: the folder may hide it, or change its fields")
+        raise NotSynced("no file here can match the post: settings in the folder may hide it or change its fields")
 
     def _edit(self, name: str, item: Item, post: Post, links: Callable[[str], str]) -> bytes | None:
         """Return a file's bytes with some lines edited to match its post, or None if that failed."""

@@ -80,7 +80,7 @@ class Push:
         """Send a file after its images. Return None if its post has changed. Raises NotSynced or IMAGE_ERRORS."""
         item = self.items[name]
         if current and not self.overwrite and self._has_lost_images(name, current):
-            raise NotSynced(f"{what_differs(item)}: push --overwrite sends it without them")
+            raise NotSynced(f"{what_differs(item)}; push --overwrite sends the file without them")
         done = Result("updated" if current else "created", name, what_differs(item, is_new=not current))
         if self.working.dry_run:
             return done

@@ -98,7 +98,7 @@ class Fetcher:
     def _find(self, url: str, host: str) -> str:
         database, counts = self.store.database, self.store.counts
         if known := images.find_fetched(database, url):
-            counts["known"] += 1
+            counts["already stored"] += 1
             return self.url + known.path
         if self.store.dry_run:
             counts["to fetch"] += 1

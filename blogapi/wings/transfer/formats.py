@@ -14,7 +14,7 @@ ExportReader = Callable[[Path, tzinfo], Iterator[ExportedPost | LeftOut]]
 
 HEAD_BYTES = 4096
 NOT_AN_EXPORT = ("not an export", "must be a folder")  # how errors about files in another format begin
-BY_PATH = "import this file by its own path"
+BY_PATH = "pass the path of this file itself"
 BY_FEED = "import the blog's feed"
 BY_WORDPRESS = "import it into WordPress (Tools, Import), and use WordPress's export"
 BY_GITHUB = "use its backup to GitHub, which contains Markdown files"

@@ -119,7 +119,7 @@ class ImageStore:
 
     def __init__(self, database: Database, max_bytes: int, dry_run: bool):
         self.database, self.max_bytes, self.dry_run = database, max_bytes, dry_run
-        self.counts = Counter(new=0, known=0, missing=0)
+        self.counts = Counter({"new": 0, "already stored": 0, "missing": 0})
         self._stored: set[str] = set()  # files
         self._planned: dict[str, int] = {}  # image id -> size, for images that a dry run would store
 
@@ -146,7 +146,7 @@ class ImageStore:
                 images.store(self.database, partial(write_patiently, self.database), image, kept)
         if fetched_from:
             write_patiently(self.database, images.remember_fetched, fetched_from, image.id)
-        self.counts["new" if is_new else "known"] += 1
+        self.counts["new" if is_new else "already stored"] += 1
         return image
 
     def bytes_left(self) -> int:

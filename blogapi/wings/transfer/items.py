@@ -33,13 +33,13 @@ class Note(StrEnum):
     NO_DATES = "no dates", PUBLISHED_NOW, "no date was recognized; add a `date`"
     NO_DATES_IN_EXPORTS = "no dates in exports", PUBLISHED_NOW, "the export has no date for them"
     UNREAD_DATES = "unread dates", "Kept as drafts:", "their dates cannot be read; publish them with valid ones"
-    NO_TEXT = "no text", "Links, lists or images became the text of", "they had none"
+    NO_TEXT = "no text", "Links, lists or images became the text of", "these posts had no text"
     TITLES = "titles", "Titles taken from the text of", MADE_TITLE
     TITLES_FROM_NAMES = "titles from names", "Titles made from the file name or the slug of", MADE_TITLE
     LONG_TEXTS = "long texts", "Texts shortened in", f"the limits are {LIMITS} characters; params keep the full texts"
     MANY_TAGS = "many tags", "Tags dropped or shortened in", f"at most {MAX_TAGS} tags of {MAX_TAG} characters each"
     LARGE_PARAMS = "large params", "Params dropped from", PARAMS_LIMITS
-    CONTROL_CHARACTERS = "control characters", "Control characters removed from", "they cannot be shown"
+    CONTROL_CHARACTERS = "control characters", "Control characters removed from", "such characters cannot be shown"
     RELATIVE_IMAGES = "relative images", "Images not found in", f"{STATIC}; --base-url URL makes all URLs absolute"
     LOST_IMAGES = "lost images", "Images missing from this service in", "an export of their blog contains them"
     IMAGES_IN_PARAMS = "images in params", "Images named in params but not found in", f"params keep them; {STATIC}"
@@ -79,7 +79,7 @@ class Item:
     created_at: str | None  # RFC 3339; None means now
     file: MarkdownFile = NO_FILE  # the Markdown file of a post that is not from an export
     old_paths: tuple[str, ...] = ()  # former URLs
-    own_path: str = field(default="", compare=False)  # path of the file below the given folder
+    own_path: str = field(default="", compare=False)  # path of the file within the given folder
     notes: dict[Note, NoteDetails] = field(default_factory=dict)
     parents: tuple[str, ...] = field(default=(), compare=False)  # prefixes in case other posts have the same slug
     images: tuple[str, ...] = ()  # files of the images in the post

@@ -40,10 +40,10 @@ SECTION_INDEX = "_index"  # in Hugo and Zola, the page that introduces a section
 def files_below(
     top: Path, roots: tuple[str, ...], skip: Callable[[Path], str], with_exports: bool
 ) -> Iterator[Path | LeftOut | Failure]:
-    """Yield the path of each file to read below a folder, and a LeftOut or Failure for every other file.
+    """Yield the path of each file to read in or under a folder, and a LeftOut or Failure for every other file.
 
     Within a folder, files are sorted by name. `skip` returns why a Markdown file is left out, as a noun phrase for the
-    report, or "" if the file is to be read. A symbolic link is read only if its target is below one of `roots`.
+    report, or "" if the file is to be read. A symbolic link is read only if its target is under one of `roots`.
     """
     folders = [top]
     for folder in folders:
@@ -65,10 +65,10 @@ def files_below(
 def why_not_entered(folder: Path) -> str:
     """Return why a folder is left out, as a noun phrase for the report, or "" if the folder is to be read."""
     if folder.name.startswith("."):
-        return "folder beginning with a dot"
+        return "folder with a name that begins with a dot"
     if folder.name in SKIPPED_FOLDERS or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
         return f"folder called {folder.name}"
-    return "folder behind a link" if folder.is_symlink() else ""
+    return "folder reached through a link" if folder.is_symlink() else ""
 
 
 def _file(
@@ -78,15 +78,15 @@ def _file(
     if file.name.startswith(OUR_FILES):
         return
     if file.name.startswith("."):
-        yield LeftOut("file beginning with a dot")
+        yield LeftOut("file with a name that begins with a dot")
     elif suffix not in MARKDOWN_SUFFIXES and not (with_exports and is_part(file)):
-        yield LeftOut(f"file in {file.suffix}" if suffix else "file without a suffix", str(file))
+        yield LeftOut(f"file with the extension {file.suffix}" if suffix else "file without an extension", str(file))
     elif file.name.partition(".")[0] == SECTION_INDEX:
         yield LeftOut("page of a section")
     elif kind := skip(file):
         yield LeftOut(kind, str(file))
     elif file.is_symlink() and not os.path.realpath(file).startswith(roots):
-        yield LeftOut("link out of the folders")
+        yield LeftOut("link to a target outside the folders")
     else:
         yield file
 
