@@ -1,9 +1,11 @@
 """Attempts: which addresses they may call, how they fail, and how much of a response they read."""
 
+import gc
 import json
 import signal
 import socket
 import time
+import warnings
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 
@@ -98,7 +100,7 @@ def listener(address, port=0, full=False):
         yield server.getsockname()[1]
 
 
-@pytest.mark.parametrize("webhook_seconds", [2])
+@pytest.mark.parametrize("webhook_seconds", [4])
 @pytest.mark.parametrize(("full", "scheme"), [(None, "http"), (True, "http"), (False, "https")])
 def test_the_next_address_is_tried_if_one_refuses_does_not_answer_or_is_silent_in_tls(
     deliver, receiver, two_addresses, delivery, full, scheme
@@ -127,7 +129,10 @@ def alarm(seconds):
 
 def assert_given_up_in_time(url):
     begun = time.monotonic()
-    result = Endpoint(url, "a2V5", True, 0.3, alarm).send("msg_1", b"{}", begun)
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+        # Unlike the server's limit, the alarm may ring just before urllib3 closes a socket.
+        result = Endpoint(url, "a2V5", True, 0.3, alarm).send("msg_1", b"{}", begun)
+        gc.collect()
     assert result == AttemptResult(error="no response within 0.3 s")
     assert 0.3 <= time.monotonic() - begun < 4
 
