@@ -11,7 +11,7 @@ from werkzeug.exceptions import BadRequest
 
 from blogapi.api.request import request
 from blogapi.api.schemas import parameters, parsed_by
-from blogapi.markdown.html import image_of
+from blogapi.markdown import image_of
 from blogapi.posts import storage as posts
 from blogapi.wings.history import revisions
 from blogapi.wings.images import storage as images

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 
 from blogapi.documents import FIELDS, MAX_CONTENT
-from blogapi.markdown.html import ENCODED
+from blogapi.markdown import ENCODED
 from blogapi.text import CONTROL, CONTROL_OR_BREAK
 from blogapi.wings.transfer.items import Note
 
