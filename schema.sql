@@ -96,8 +96,8 @@ CREATE INDEX post_published ON post (status, published_at, id) WHERE published_a
 
 CREATE INDEX post_updated ON post (status, updated_at, id);  -- for lists sorted by `updated_at`, `blogapi undo` and the deletion of images
 
--- Slugs under which posts were published, but are not published now: earlier slugs, and the slug of a post that was
--- unpublished. Each slug still leads to its post, and no other post can use it.
+-- Slugs under which posts used to be published: earlier slugs, and the slug of a post that was unpublished. Each slug
+-- still leads to its post, and no other post can use it.
 CREATE TABLE former_slug (
     slug TEXT NOT NULL PRIMARY KEY,
     post_id INTEGER NOT NULL
@@ -117,7 +117,7 @@ CREATE TABLE revision (
     PRIMARY KEY (post_id, version)
 ) STRICT;
 
-CREATE INDEX revision_until ON revision (state, until, post_id);  -- for the trash, and to see what a deleted image was used in lately
+CREATE INDEX revision_until ON revision (state, until, post_id);  -- for the trash, and to see where a deleted image was used recently
 
 -- The tags that posts had before a tag was renamed, merged or deleted on the whole site. Undo restores them.
 CREATE TABLE retagging (
@@ -180,7 +180,7 @@ CREATE TABLE webhook (
 -- Events. Each is stored once for all webhooks, and kept while it has deliveries.
 CREATE TABLE event (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    message_id TEXT NOT NULL,  -- random, because after a backup was restored, other events get the same ids again
+    message_id TEXT NOT NULL,  -- random, because after a backup is restored, other events get the same ids again
     type TEXT NOT NULL,
     payload TEXT NOT NULL,  -- JSON, which is sent unchanged
     created_at TEXT NOT NULL

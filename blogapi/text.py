@@ -16,7 +16,7 @@ FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in me
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # Unicode's White_Space. Without this argument, str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
-# A passage has PASSAGE characters or, in a short text, half of the text, but at least SHORT_PASSAGE characters.
+# A passage is PASSAGE characters long or, in a short text, half of the text, but at least SHORT_PASSAGE characters.
 PASSAGE, SHORT_PASSAGE = 200, 20
 PIECE, MAX_SEARCHED = 8, 100_000  # in characters; searching a longer text for each piece would take too long
 MAX_FOLDED = 600  # maximum number of characters used to compare names; even decomposed tags are shorter
@@ -39,7 +39,7 @@ def equal_start(one: AnyStr, other: AnyStr) -> int:
 
 
 def lacks_passage(new: str, old: str) -> bool:
-    """Return whether a passage of an older text is missing."""
+    """Return whether a newer text lacks a passage of an older one."""
     needed = min(PASSAGE, max(SHORT_PASSAGE, len(old) // 2))
     start = equal_start(new, old)
     end = equal_start(new[start:][::-1], old[start:][::-1])

@@ -24,7 +24,7 @@ TITLE_HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
 LASTMOD, PERMALINK = "lastmod", "permalink"  # `render` adds these to flat files, for Hugo and Eleventy
-EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # in each file from `render`, besides a status unless flat
+EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # `render` writes these, and a status if the file is not flat
 # Words that YAML 1.1 or 1.2 does not read as text
 YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
 # Characters that some YAML parsers refuse inside quotes

@@ -157,7 +157,7 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
     The row lasts as long as the post keeps the slug and is not published; `was_public` looks it up.
     """
     before, after = ({*post.get("former_slugs", ())} for post in (old, new))
-    # The own slug if the post is not published. Only the table knows whether it ever was under this slug.
+    # A post's own slug while the post is not published. Only the table knows whether it ever was a public slug.
     hidden_before, hidden = ({post["slug"]} if post and post["status"] != "published" else set() for post in (old, new))
     if gone := ((before - after) | hidden_before) - hidden:
         tx.execute_many(DELETE_FORMER, [{"slug": slug} for slug in gone])

@@ -1,4 +1,4 @@
-"""Upgrade older databases. `N.sql`, `N.py` or both upgrade the tables to version N from the version of the file before.
+"""Upgrade older databases. `N.sql`, `N.py` or both upgrade the tables to version N from that of the preceding file.
 
 Not every version has a file: `5.sql` also upgrades versions 1 to 3, and `9.sql` also upgrades version 7.
 All upgrades that a database needs run in order in one transaction. The files of a released upgrade never change,

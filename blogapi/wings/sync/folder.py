@@ -191,7 +191,7 @@ class WorkingFolder:
 
     def _sort(self, posts: list[Checked]) -> None:
         """Sort files into posts, failures, and files to leave out."""
-        # path below the folder -> the post in the file, for readable files
+        # path within the folder -> the post in the file, for readable files
         self.items = {self._name_of(post.source): post for post in posts if isinstance(post, Item)}
         failures = [failure for post in posts if isinstance(post, list) for failure in post]
         name = self._name_of

@@ -1,4 +1,4 @@
-"""Read and write the files of a folder safely."""
+"""Read and write the files in a folder safely."""
 
 import errno
 import fcntl
@@ -41,7 +41,7 @@ def exists(path: Path | str, folder: int | None = None) -> bool:
 
 @contextmanager
 def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
-    """Open a regular file below one of the folders `roots`. Raises OSError for anything else."""
+    """Open a regular file under one of the folders `roots`. Raises OSError for anything else."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # never waits
         real, state = os.path.realpath(path), os.fstat(file.fileno())
         # Refuse even a link that replaces the file while it is being opened.
@@ -104,7 +104,7 @@ LOADERS = {".json": load_json, ".toml": load_toml}  # file extension -> loader; 
 
 
 def read_text(path: Path, roots: tuple[str, ...]) -> str:
-    """Return the text of a file below one of the folders `roots`. Raises DataError."""
+    """Return the text of a file under one of the folders `roots`. Raises DataError."""
     try:
         with open_below(path, roots) as file:
             data = file.read(MAX_DATA_BYTES + 1)

@@ -65,7 +65,7 @@ class LocalImages:
         self._names: dict[Path, dict[str, list[str]]] = {}  # top folder -> file name -> image files
 
     def find(self, url: str, folders: Iterable[Path]) -> str | None:
-        """Return the real path of a URL's file below one of the roots. A relative URL is looked up in `folders`."""
+        """Return the real path of a URL's file under one of the roots. A relative URL is looked up in `folders`."""
         match = URL_PARTS.match(LIQUID_FILTER.sub(r"\1", url))
         assert match is not None  # An empty pattern matches every string.
         path = unquote(match["path"])
@@ -78,13 +78,13 @@ class LocalImages:
         return next(filter(None, map(self._allowed, candidates)), None)
 
     def _allowed(self, path: Path) -> str | None:
-        """Return the real path of a file below the roots, even if its name uses another Unicode form (NFC or NFD)."""
+        """Return the real path of a file under the roots, even if its name uses another Unicode form (NFC or NFD)."""
         forms = (str(path), *(normalize(form, str(path)) for form in ("NFC", "NFD")))
         real = next((os.path.realpath(form) for form in forms if os.path.isfile(form)), "")
         return real if real.startswith(self.roots) else None
 
     def find_by_name(self, name: str, top: Path) -> str | None:
-        """Return the image below `top` whose path ends with `name`, or None if there is no such image or several."""
+        """Return the image under `top` whose path ends with `name`, or None if there is no such image or several."""
         if top not in self._names:
             self._names[top] = images_below(top)
         ending = f"/{name.strip().lstrip('/')}".casefold()
@@ -107,7 +107,7 @@ class LocalImages:
 
 
 def _below_root(root: Path, path: str) -> Iterator[Path]:
-    """Yield the files that a path may mean below a root folder. The path may repeat the last folders of the root."""
+    """Yield the files that a path may mean under a root folder. The path may repeat the last folders of the root."""
     names, last = [name for name in path.split("/") if name], Path(os.path.abspath(root)).parts[1:]
     for count in range(min(len(names), len(last) + 1)):
         if tuple(names[:count]) == last[len(last) - count :]:
@@ -128,7 +128,7 @@ class ImageStore:
         return image_id in self._planned or images.find(self.database, image_id) is not None
 
     def store(self, roots: tuple[str, ...], file: str) -> None:
-        """Store an image file below one of `roots`, unless it is already stored. Raises IMAGE_ERRORS, Unavailable."""
+        """Store an image file under one of `roots`, unless it is already stored. Raises IMAGE_ERRORS, Unavailable."""
         if file not in self._stored:
             with open_below(file, roots) as opened:
                 self.add(opened, file)
@@ -158,7 +158,7 @@ class ImageStore:
 class Placement:
     """Replaces the image URLs in a post, and collects the image files and the URLs of missing images.
 
-    The first of `folders` contains the post's file. It is below `top`, the imported folder. `site` is the base URL for
+    The first of `folders` contains the post's file. It is under `top`, the imported folder. `site` is the base URL for
     the relative URLs of missing images. `hosts` counts the images on other hosts. If `images` is None, no image is
     looked up.
     """
@@ -249,7 +249,7 @@ def _with_exported(exported: Callable[[re.Match[str]], str], text: str) -> str:
 
 
 def images_below(top: Path) -> dict[str, list[str]]:
-    """Return the paths of all images below a folder, by case-folded name."""
+    """Return the paths of all images in and under a folder, by case-folded name."""
     paths = defaultdict(list)
     for folder, below, files in os.walk(top):
         below[:] = [name for name in below if not name.startswith((".", "node_modules"))]

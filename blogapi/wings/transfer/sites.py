@@ -21,7 +21,7 @@ from blogapi.wings.transfer.names import NO_DATE
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
 ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(\{[^{}]{0,3000}\}|.*))", re.MULTILINE)
 CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
-PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # the same, but only below one of SITE_PARTS
+PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # the same, but only under one of SITE_PARTS
 
 
 class Site(NamedTuple):

@@ -163,7 +163,7 @@ class Sources:
         return SpoolEntry(offset) if isinstance(item, Failure) else SpoolEntry.of(item, offset)
 
     def _find(self, path: Path) -> Iterator[Item | Failure]:
-        """Read a file, or all files below a folder."""
+        """Read a file, or all files in and under a folder."""
         if not path.is_dir():
             yield from self._read(path, path.absolute().parent, ("/",))
             return
@@ -226,7 +226,7 @@ class Sources:
                 yield self._item_of_export(path, post)
 
     def item_of(self, data: bytes, path: Path, top: Path) -> Item | None:
-        """Return the post in a Markdown file below `top`, or None if its status is `trash`. Raises MarkdownError."""
+        """Return the post in a Markdown file under `top`, or None if its status is `trash`. Raises MarkdownError."""
         place, bound = Path(os.path.abspath(path)), bound_of(top)
         site = site_of(place.parent, bound, self.zone)
         self.recognized |= {site.recognized: None} if site.recognized else {}
