@@ -56,7 +56,7 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
         assert window.value("content") == expected
 
 
-def test_pasting_an_address_over_a_word_links_it(window):
+def test_pasting_an_address_over_a_word_or_into_an_empty_link_links_it(window):
     window.fill(content="See the map")
     window.run("select", 8, 11)
     window.run("paste", "https://example.org/a")
@@ -65,6 +65,11 @@ def test_pasting_an_address_over_a_word_links_it(window):
     window.fill(content=(Keys.CONTROL, "k"))
     window.browser.execute_script("document.execCommand('insertText', false, 'https://example.org/b')")
     assert window.value("content") == "See [the](https://example.org/b) [map](https://example.org/a)"
+    window.run("select", 0)
+    window.fill(content=(Keys.CONTROL, "k"))
+    window.run("paste", "https://example.org/c")
+    window.press("It")
+    assert window.value("content").startswith("[It](https://example.org/c)See")
 
 
 DOCUMENT = """<meta charset="utf-8"><style>p { color: red }</style><b style="font-weight:normal" id="docs-internal">

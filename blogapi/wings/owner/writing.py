@@ -29,6 +29,9 @@ COPY = f"{COPIES}<copy_id>"
 COPY_ID, DRAFT, NUMBER = map(re.compile, ("[A-Za-z0-9_-]{8,64}", "[0-9]{1,18}|[A-Za-z0-9_-]{8,64}", "[0-9]{1,15}"))
 TYPED = [name for name in (*FORM_FIELDS, "base", "caret") if name != "status"]  # Only buttons change the status.
 PREVIOUS = re.compile("([A-Za-z0-9_-]{8,64} [0-9]{1,15})( replaced)?")
+DELETED = "This post was deleted elsewhere. The text here is kept; saving it creates a new post."
+LIVE = "This post is live now. The page asks before readers see this text."
+CHANGED = "This post was also changed elsewhere. When you save, you can compare the two texts."
 views = Blueprint("writing", __name__)
 
 
@@ -163,9 +166,10 @@ def news_of(post_id: int | None) -> dict[str, Any]:
         try:
             document = posts.get(request.database, post_id)
         except DoesNotExist:
-            return {"etag": ""}
+            return {"etag": "", "warning": DELETED}
         post = documents.load(document)
         news = {"etag": etag_of(document), "status_of_post": post["status"], "published_at": post.get("published_at")}
+        news["warning"] = LIVE if post["status"] == "published" != g.form.get("status") else CHANGED
         news["url"] = url_of(post) if post["status"] == "published" else ""
         typed = g.form.to_dict() | {"slug": g.form.get("slug") or post["slug"]}
         news["is_saved"] = "content" in typed and as_typed(post).items() <= typed.items()

@@ -166,9 +166,12 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   area.addEventListener("paste", (event) => {
     const data = event.clipboardData;
     const [html, text] = [data.getData("text/html"), data.getData("text/plain")];
-    const [address, word] = [text.trim(), editor.doc.slice(...selection())];
+    const [address, word, end] = [text.trim(), editor.doc.slice(...selection()), editor.selection[1]];
+    const [open] = /^[^\n[\]]*\]\((?=https:\/\/\))/.exec(editor.doc.slice(end)) ?? []; // the caret is in a link without an address
     if (data.files.length && !text) {
       images.add(data.files);
+    } else if (isAddress(address) && open) {
+      editor.insert(address, end + open.length, end + open.length + 8, editor.selection);
     } else if (isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word)) {
       editor.insert(`[${word}](${address})`, ...selection());
     } else if (FORMATTED.test(html) && !isPlain) {

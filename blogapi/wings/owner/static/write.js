@@ -40,7 +40,7 @@ const next = () => {
 // A button saves the text as it was when the button was pressed or, if a paste or upload was still in progress, as it stood once that had finished.
 const freeze = () => pressed && !editor.isAdding && (pressed.text ??= typed());
 const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, previous: previous.value });
-const question = () => ({ copy: copy.value, number: String(had), previous: previous.value, draft: draft.value });
+const question = () => ({ copy: copy.value, number: String(had), previous: previous.value, draft: draft.value, status: status.value });
 const linkTo = (href, text) => (href ? [" ", create("a", { href }, text)] : []);
 const REASONS = { 0: "there is no connection", 403: "you are signed out; sign in again in a new tab" };
 
@@ -89,7 +89,7 @@ const takeIn = (answer, isNews) => {
     ask(answer);
   } else {
     alarm("rival", (asked = ""));
-    isOther ? isSeen || warn(answer) : alarm("changed");
+    (isOther && isSeen) || alarm("changed", isOther ? answer.warning : "");
     if (answer.is_saved && savedAt !== had && !isUnsent()) {
       savedAt = had;
       clear(alarm("missed"));
@@ -107,12 +107,6 @@ const suggest = ({ slug, address }) => {
     field.value = suggested.value = slug;
   }
   address && [...document.querySelectorAll("#address-on-site")].forEach((each) => (each.textContent = address));
-};
-const warn = ({ etag: isThere, status_of_post: now }) => {
-  const text = now === "published" && status.value !== "published"
-    ? "This post is live now. The page asks before readers see this text."
-    : "This post was also changed elsewhere. When you save, you can compare the two texts.";
-  alarm("changed", isThere ? text : "This post was deleted elsewhere. The text here is kept; saving it creates a new post.");
 };
 let asked = ""; // the other text that the bar asks about
 const ask = ({ browser, at, previous: other, mine }) => {
