@@ -135,7 +135,7 @@ def call(url: str) -> None:
     try:
         urlopen(url, timeout=PING_SECONDS).close()
     except (HTTPException, OSError) as error:
-        raise OSError(f"the backup was written, but {url} does not respond: {error}") from error
+        raise OSError(f"the backup was written, but {url} did not respond: {error}") from error
 
 
 @click.command("copy")

@@ -121,7 +121,7 @@ class PostgresConnection(psycopg.Connection):
             return stop.value
         except TimeoutError:
             self.close()
-            raise psycopg.OperationalError("the server does not respond") from None
+            raise psycopg.OperationalError("the server is not responding") from None
 
     def bind(self, statement: Statement, values: Mapping[str, Any]) -> tuple:
         """Return a statement with its encoded values. Raises NoRow if PostgreSQL cannot store one of them."""

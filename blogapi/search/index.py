@@ -50,7 +50,7 @@ def delete(tx: Transaction, post_id: int) -> None:
 
 
 # On SQLite, these statements are deferred and sorted by id, because the index gets a new segment whenever a different
-# statement follows or an id is lower than the one before. On PostgreSQL, every word in `title` and `text` has a space
+# statement follows or an id is lower than the previous one. On PostgreSQL, every word in `title` and `text` has a space
 # on both sides, `text` includes the title, and `words` contains every word once.
 DELETE = Compiled(sqlite="DELETE FROM search WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
 INSERT = Compiled(

@@ -102,7 +102,7 @@ class WebhookSchema(WebhookChangeSchema):
     header_names = fields.List(fields.String(), **doc("The names of its headers. Their values are not shown."))
     id = matching(ID_PATTERN, 1, 19, "The id, a number as text.")
     events: Any = fields.List(fields.String(**doc("An event.", examples=list(EVENTS))), **doc("The events sent."))
-    created_at = Time(**doc("When it was created, in UTC, to the second."))
+    created_at = Time(**doc("When the webhook was created, in UTC, to the second."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.required = field_name not in DEFAULTS

@@ -76,7 +76,7 @@ def test_after_a_success_a_file_is_touched_and_a_url_is_requested_which_may_fail
     address = f"http://127.0.0.1:{free_port()}/ping"
     status, _, (error,) = run("backup", tmp_path / "copy.db", "--ping", address)
     assert (status, (tmp_path / "copy.db").exists()) == (1, True)
-    assert error.startswith(f"the backup was written, but {address} does not respond: ")
+    assert error.startswith(f"the backup was written, but {address} did not respond: ")
 
 
 def test_a_backup_from_the_future_does_not_remove_the_new_one(run, storage, write):

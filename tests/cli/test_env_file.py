@@ -175,7 +175,7 @@ def test_a_key_is_revoked_in_the_database_that_the_file_names_and_never_in_anoth
 def test_push_takes_its_address_from_the_file(tmp_path):
     (tmp_path / "posts").mkdir()
     (tmp_path / ".env").write_text("BLOGAPI_REMOTE=http://127.0.0.1:1\nBLOGAPI_KEY=blog_secret\n")
-    assert run("push", "posts")[2][0].startswith("http://127.0.0.1:1 does not respond: ")
+    assert run("push", "posts")[2][0].startswith("http://127.0.0.1:1 is not responding: ")
 
 
 def test_the_example_is_valid(tmp_path):

@@ -289,7 +289,7 @@ def test_a_report_names_files_by_their_paths_in_the_archive(run, storage, write)
         assert (status, "/tmp" in text.replace(str(path), "")) == (1, False)
         for name in files:
             assert f"{path}/{name}" in text, text
-        assert f"Not imported: 1 file with the name of a later one ({path}/_posts/a.md)." in output
+        assert f"Not imported: 1 file with the same name as a later one ({path}/_posts/a.md)." in output
         assert f"Not imported: 1 link in an archive ({path}/link.md)." in output
 
 

@@ -267,7 +267,7 @@ def test_a_folder_without_posts_is_an_error_that_lists_its_contents(run, folder)
     assert errors == [
         f"{top}/d.textile: text that `pandoc -t gfm` converts to Markdown",
         f"{top}/b.mkdown: Markdown: give it the extension .md",
-        "There is nothing to import: give Markdown files, a folder that contains some, or an export.",
+        "There is nothing to import: pass Markdown files, a folder that contains some, or an export.",
     ]
 
 

@@ -52,7 +52,7 @@ def test_only_fields_that_others_changed_to_something_else_are_conflicts(client,
     client.patch(POST, json={"excerpt": "Mine", "params": {"b": 1}})
     before = client.get(POST).json
     refused = apply(client, proposal)
-    assert message(refused, 412) == "excerpt, params: changed since; force=true applies the proposal anyway"
+    assert message(refused, 412) == "excerpt, params: changed in the meantime; force=true applies the proposal anyway"
     assert client.get(POST).json == before
     assert apply(client, proposal, "?force=yes").status_code == 400
     assert apply(client, proposal, "?force=false").status_code == 412

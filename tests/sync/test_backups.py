@@ -49,7 +49,7 @@ def test_the_only_copy_of_a_text_survives_the_restoring_of_a_backup(restored, fo
     for arguments in ((), ("--delete",), ("--theirs",)):
         assert run("pull", here, *arguments)[0] == 2
         assert {"A, only here", "C, only here"} <= {line[2:] for line in texts(here).splitlines()}
-    assert "yours is a.mine.md" in run("pull", here, "--theirs")[1][0] or (here / "a.mine.md").exists()
+    assert "your version is now a.mine.md" in run("pull", here, "--theirs")[1][0] or (here / "a.mine.md").exists()
     run("push", here, "--recreate")
     posts = {post["slug"]: post for post in service.request("GET", "/v1/posts")[2]}
     assert posts["c"]["content"] == "# C, only here\n"

@@ -213,7 +213,7 @@ def test_no_change_is_overwritten(run, changed, there, changes):
 
 def test_a_conflict_is_resolved_by_overwriting_or_by_setting_the_file_aside(run, changed, there):
     folder = changed("edited", "edited")
-    assert run("pull", folder, "--theirs")[1][0] == "updated a.md: yours is a.mine.md"
+    assert run("pull", folder, "--theirs")[1][0] == "updated a.md: your version is now a.mine.md"
     assert contents(folder)["a.mine.md"] == b"# A\n\nWords, here.\n"
     assert contents(folder)["a.md"] == b"# A\n\nWords, there.\n"
     left_out = f"Left out: 1 file that a pull set aside ({folder}/a.mine.md)."

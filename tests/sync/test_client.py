@@ -63,7 +63,7 @@ def test_an_answer_that_never_ends_is_given_up_at_the_deadline_although_bytes_ar
     }.items():
         with service(beginning, repeated, pause) as address:
             begun = time.monotonic()
-            assert refused(address, seconds=0.3) == "takes too long to respond", name
+            assert refused(address, seconds=0.3) == "is taking too long to respond", name
             assert time.monotonic() - begun < 10, name
 
 

@@ -146,8 +146,8 @@ def test_a_file_that_is_moved_and_edited_without_a_slug_keeps_its_post(run, sync
     here = synced(a="---\nstatus: published\n---\n# A\n", b="# B\n", c="# C\n")
     (here / "a.md").unlink()
     write_files(here, {"new/a.md": "# A, new\n"})
-    said = "conflict {}: {} is gone, and {} has its slug: if they are the same file, add `slug: a`; if not, add another"
-    conflicts = [said.format("new/a.md", "a.md", "this file"), said.format("a.md", "this file", "new/a.md")]
+    why = "conflict {}: {} is gone, and {} has its slug: if they are the same file, add `slug: a`; if not, another slug"
+    conflicts = [why.format("new/a.md", "a.md", "this file"), why.format("a.md", "this file", "new/a.md")]
     for command in (("push", "--dry-run"), ("push",), ("pull",), ("push", "--delete"), ("pull", "--theirs")):
         status, lines = run(*command, here)
         assert (status, {*lines} - {*conflicts}) == (2, {*lines[-1:]}), command

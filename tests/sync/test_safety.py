@@ -16,7 +16,7 @@ def test_another_address_or_another_database_is_refused(run, synced, command, bl
     assert run(command, here, "--move-to", other) == (0, [counts(unchanged=1)])
     state = (here / ".blogapi.json").read_text().replace('"created_at": "20', '"created_at": "19')
     (here / ".blogapi.json").write_text(state)
-    refused = f"{other} has none of these posts: --move-to {other} compares all files with it"
+    refused = f"{other} has none of the recorded posts: --move-to {other} compares all files with it"
     assert run(command, here, to=other) == (1, [refused])
     assert run(command, here, "--move-to", other) == (0, [counts(unchanged=1)])
 

@@ -87,7 +87,7 @@ def test_the_address_and_the_key_are_checked_before_anything_else(run, folder, b
     assert run("push", here, to="blog.example.org")[1][0].startswith("'blog.example.org' must be the URL")
     other = f"http://127.0.0.1:{blog.port}/v2"
     assert run("push", here, to=other)[1] == [f"{other} is not the URL of a blogapi service (1.2 or newer)"]
-    assert run("push", here, to="http://127.0.0.1:1")[1][0].startswith("http://127.0.0.1:1 does not respond")
+    assert run("push", here, to="http://127.0.0.1:1")[1][0].startswith("http://127.0.0.1:1 is not responding")
     assert not (here / ".blogapi.json").exists()
     for options in ({"key": "blog_" + "x" * 43}, {"to": other}, {"to": "http://127.0.0.1:1"}):
         assert (run("pull", here.parent / "new" / "folder", **options)[0], (here.parent / "new").exists()) == (1, False)
@@ -197,7 +197,7 @@ def test_the_key_is_sent_only_to_a_service_whose_certificate_is_trusted(run, fol
 def test_an_unencrypted_address_causes_a_warning_and_redirects_are_not_followed(run, hostile, folder):
     lines = run("push", folder(a="# A\n"), to="http://blog.invalid")[1]
     assert lines[0] == "http://blog.invalid is not encrypted: others on the network can read the key"
-    assert lines[1].startswith("http://blog.invalid does not respond: ")
+    assert lines[1].startswith("http://blog.invalid is not responding: ")
     address = hostile("/v1/posts", 301, Location="http://127.0.0.1:1/")
     said = f"{address} redirects to http://127.0.0.1:1/: use that URL"
     assert run("push", folder(a="# A\n"), to=address) == (1, [said])

@@ -57,7 +57,7 @@ class TrashedPostSchema(KeptPostSchema):
     """A post in the trash."""
 
     example = {"deleted_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
-    deleted_at = Time(required=True, **doc("When it was deleted, in UTC, to the second."))
+    deleted_at = Time(required=True, **doc("When the post was deleted, in UTC, to the second."))
 
 
 class RevisionSchema(KeptPostSchema):
@@ -65,7 +65,7 @@ class RevisionSchema(KeptPostSchema):
 
     example = {"revision": "12", "replaced_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
     revision = matching(ID_PATTERN, 1, 19, "The number of the revision, as text.")
-    replaced_at = Time(required=True, **doc("When it was replaced, in UTC, to the second."))
+    replaced_at = Time(required=True, **doc("When the version was replaced, in UTC, to the second."))
 
 
 @views.operation(

@@ -68,7 +68,7 @@ class ImageSchema(StrictSchema):
     bytes = fields.Integer(required=True, **doc("Its size in bytes, without metadata."))
     width = fields.Integer(required=True, **doc("In pixels, as displayed."))
     height = fields.Integer(required=True, **doc("In pixels, as displayed."))
-    created_at = Time(required=True, **doc("When it was first uploaded, in UTC, to the second."))
+    created_at = Time(required=True, **doc("When the image was first uploaded, in UTC, to the second."))
 
 
 class UploadSchema(StrictSchema):

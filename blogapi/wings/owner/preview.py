@@ -55,7 +55,7 @@ def show_shared() -> Response:
 @shows_errors(show_post)
 def share_post(post_id: int) -> Response:
     link = f"{request.service.config.base_url}{ROOT}/shared?token={request.database.write(sessions.share, post_id)}"
-    return done(f"/posts/{post_id}", "For seven days, it lets anyone see the post as it was last saved.", link=link)
+    return done(f"/posts/{post_id}", "For seven days, the link shows anyone the post as it was last saved.", link=link)
 
 
 @views.post(f"{POST}/withdraw")

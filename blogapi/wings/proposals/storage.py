@@ -31,7 +31,7 @@ class ChangedSince(Exception):
     """Fields that a proposal changes have changed in the post since the proposal was made."""
 
     def __init__(self, names: list[str]):
-        super().__init__(f"{', '.join(names)}: changed since; force=true applies the proposal anyway")
+        super().__init__(f"{', '.join(names)}: changed in the meantime; force=true applies the proposal anyway")
 
 
 class StoredProposal(NamedTuple):

@@ -152,7 +152,7 @@ class Remote:
     def _attempt(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], max_bytes: int
     ) -> ApiResponse:
-        with deadline(MAX_SECONDS, RemoteError(f"{self.url} takes too long to respond")):
+        with deadline(MAX_SECONDS, RemoteError(f"{self.url} is taking too long to respond")):
             received = self._pool.request(
                 method, f"{self.url}{path}", body=body, headers=headers, redirect=False, preload_content=False
             )
@@ -167,7 +167,7 @@ class Remote:
 
     def _why_no_response(self, error: HTTPError) -> str:
         """Return why there was no response. Raises RemoteError if a retry would be pointless."""
-        reason = f"{self.url} does not respond: {error}"[:MAX_REASON]
+        reason = f"{self.url} is not responding: {error}"[:MAX_REASON]
         if not self.now or isinstance(error, SSLError):  # an untrusted certificate, for example
             raise RemoteError(reason) from None
         return reason

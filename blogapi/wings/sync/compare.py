@@ -91,7 +91,7 @@ def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
             state.entries.clear()
         elif state.entries and posts and remote.scope != "published-only":
             way = f"--move-to {remote.url} compares all files with it"
-            raise RemoteError(f"{remote.url} has none of these posts: {way}")
+            raise RemoteError(f"{remote.url} has none of the recorded posts: {way}")
     return posts
 
 
@@ -187,7 +187,7 @@ class Comparison:
         if not exists and name in self.working.sha256:
             raise Conflict(CHANGING)
         if not exists and name in self.working.set_aside:
-            raise Conflict("rclone set its versions aside: give one of them its old name")
+            raise Conflict("rclone set both versions aside: give one of them the file's old name")
         if why := self.unclear.get(name):
             raise Conflict(why)
         if current and (holder := self.holders.get(identity(current), name)) != name:

@@ -206,7 +206,7 @@ class WorkingFolder:
         return path.removeprefix(os.path.join(self.top, ""))
 
     def bytes_of(self, name: str) -> bytes:
-        """Return the bytes of a file that was read before. Raises OSError, and Conflict if it has changed since."""
+        """Return the bytes of a file that was read before. Raises OSError, and Conflict if the file has changed."""
         data = self.folder.read_bytes(name)
         if hashlib.sha256(data).hexdigest() != self.sha256.get(name):
             raise Conflict(CHANGING)
@@ -280,4 +280,4 @@ def refuse_other_folders(folder: Path, state: SyncState, url: str, moves: bool) 
         way = f"--move-to {url} connects it to that URL"
         raise RemoteError(f"{folder} belongs to {state.remote}: {way}")
     if (parent := synced_folder(folder)) not in (None, Path(os.path.realpath(folder))):
-        raise RemoteError(f"{folder} is part of {parent}, which is already synced: give {parent} instead")
+        raise RemoteError(f"{folder} is part of {parent}, which is already synced: pass {parent} instead")

@@ -10,7 +10,7 @@ from blogapi.wings.sync.state import Entry, identity
 from blogapi.wings.transfer.items import Failure, Item, Note
 from blogapi.wings.transfer.names import SpoolEntry, possible_slugs, with_distinct_slugs
 
-MOVED = "{} is gone, and {} has its slug: if they are the same file, add `slug: {}`; if not, add another"
+MOVED = "{} is gone, and {} has its slug: if they are the same file, add `slug: {}`; if not, another slug"
 
 Posts = dict[tuple[str, str], Post]  # identity -> post, as the service listed it
 

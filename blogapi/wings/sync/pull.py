@@ -73,7 +73,7 @@ class Pull:
     def _write(self, name: str, post: Post, is_mine: bool) -> Result:
         exists = self.working.exists(name)
         data = self._with_images(name, self._render(name, post))
-        why = f"yours is {self._keep(name)}" if exists and is_mine else ""
+        why = f"your version is now {self._keep(name)}" if exists and is_mine else ""
         self.working.write(name, data)
         if not self.working.dry_run:
             self.working.record(name, post)

@@ -149,7 +149,7 @@ class Archives:
                     raise ValueError(f"the limits are {MAX_FILES:,} files and {limit:,} bytes; import a folder instead")
                 for file in files:
                     if archive.getinfo(file.filename) is not file:
-                        self.left_out["file with the name of a later one"].append(f"{path}/{file.filename}")
+                        self.left_out["file with the same name as a later one"].append(f"{path}/{file.filename}")
                     elif S_ISLNK(file.external_attr >> 16):
                         self.left_out["link in an archive"].append(f"{path}/{file.filename}")
                     else:

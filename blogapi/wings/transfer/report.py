@@ -47,7 +47,7 @@ class Report:
         finally:
             self.print(sources)
         if not self.outcomes.total():
-            self._say("There is nothing to import: give Markdown files, a folder that contains some, or an export.")
+            self._say("There is nothing to import: pass Markdown files, a folder that contains some, or an export.")
         return 1 if self.outcomes["failed"] or not self.outcomes.total() else 0
 
     def _say(self, text: str, err: bool = True) -> None:

@@ -76,7 +76,7 @@ def bound_of(top: Path) -> Path:
 
 @cache
 def roots_of(bound: Path) -> tuple[str, ...]:
-    """Return the `roots` argument that limits `open_below` to files below this folder."""
+    """Return the `roots` argument that limits `open_below` to files under this folder."""
     return real_folders([bound])
 
 
