@@ -260,6 +260,7 @@ def test_dates_are_in_the_time_zone_of_the_browser(window):
     ('<div class="highlight-source-js"><pre>a</pre></div>', "```js\na\n```"),
     ('<pre class="sh">ls</pre>', "```sh\nls\n```"),
     ("<p><b>A</b><i>, b</i><b>.</b></p>", "**A**, *b*."),
+    ("<p><s><b>A</b></s> <span style='font-weight:700;text-decoration:line-through'>b</span></p>", "~~A~~ ~~b~~"),
     ('<a href="https://www.google.com/url?q=https://a.example/b%3Fc&sa=D">d</a>', "[d](https://a.example/b?c)"),
 )
 def test_pasted_html_becomes_markdown(window, html, markdown):

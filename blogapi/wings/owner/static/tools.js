@@ -7,7 +7,7 @@ const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in total, and per part that the server converts
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
-const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
+const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
 
 // Convert a document in parts of at most MAX_PART, one after another. Lists, tables and blocks of code are not divided.
 const inParts = (body, convert) => {
@@ -131,13 +131,15 @@ export const openTools = (editor, { post, say, alarm, images }) => {
       const isOfFootnote = !/^H\d/.test(each.tagName) && each.matches("a[href*='#'], :has(a[href*='#'])");
       const isKept = ({ name, value }) => KEPT.includes(name) || (isOfFootnote && ["id", "name"].includes(name)) || (name === "class" && /^(PRE|CODE)|highlight-/.test(each.tagName + value)); // the language of a block of code
       [...each.attributes].forEach((attribute) => isKept(attribute) || each.removeAttribute(attribute.name));
-      const { fontWeight, fontStyle } = create("p", { style }).style; // If the style says nothing, the element does.
+      const { fontWeight, fontStyle, textDecorationLine } = create("p", { style }).style; // If the style says nothing, the element does.
       const isBold = fontWeight ? /bold|[6-9]00/.test(fontWeight) : /^(B|STRONG)$/.test(each.tagName);
+      const isInStruck = each.closest("s, del, strike"); // The server would leave further formatting of struck words as HTML.
+      const isStruck = !isInStruck && textDecorationLine.includes("line-through");
       const isItalic = fontStyle ? fontStyle === "italic" : /^(I|EM)$/.test(each.tagName);
       if (/^(B|STRONG|I|EM|SPAN)$/.test(each.tagName)) {
-        const mark = (isBold || isItalic) && /^[\s,.;:!?]+/.exec(each.firstChild?.data); // In Markdown, emphasis cannot begin with it.
+        const mark = (isBold || isItalic || isStruck) && /^[\s,.;:!?]+/.exec(each.firstChild?.data); // In Markdown, emphasis cannot begin with it.
         mark && each.before(each.firstChild.splitText(mark[0].length).previousSibling);
-        const [whole, tags] = [new DocumentFragment(), each.textContent.trim() ? [isBold && "strong", isItalic && "em"].filter(Boolean) : []];
+        const [whole, tags] = [new DocumentFragment(), each.textContent.trim() ? isStruck ? ["del"] : [!isInStruck && isBold && "strong", !isInStruck && isItalic && "em"].filter(Boolean) : []];
         tags.reduce((outer, tag) => outer.appendChild(create(tag)), whole).append(...each.childNodes);
         each.replaceWith(whole);
       }
