@@ -28,8 +28,8 @@ def test_an_uploaded_image_is_shown_with_its_markdown(owner):
     assert upload(owner, jpeg(orientation=6), "other.jpg")[1].said[0] == "“loaf.jpg” was uploaded before."
     listed = view(owner, "/settings/images")
     assert (listed.all(".card h2"), listed.all(".copied code")) == (["loaf.jpg"], [f"![loaf]({URL}{path})"])
-    page = upload(owner, png(), "a [b] <i>.png")[1]
-    assert page.all(".copied code")[0].startswith(r"![a \[b\] <i>](http")  # A name is plain text in Markdown, too.
+    page = upload(owner, png(), "my-a_2 [b] <i>.png")[1]
+    assert page.all(".copied code")[0].startswith(r"![my a 2 \[b\] <i>](http")  # A name is plain text in Markdown, too.
     assert page.soup.select("main i") == []
 
 

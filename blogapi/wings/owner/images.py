@@ -28,8 +28,8 @@ views = Blueprint("images", __name__)
 
 @views.app_template_filter()
 def as_markdown(image: images.StoredImage) -> str:
-    """Return the Markdown that shows an image. Its name describes it, unless a camera chose the name."""
-    name = Path(image.name).stem
+    """Return the Markdown that shows an image. The words of its name describe it, unless a camera chose the name."""
+    name = re.sub("[-_]+", " ", Path(image.name).stem).strip()
     return image_of("" if CAMERA_NAME.fullmatch(name) else name, request.service.config.base_url + image.path)
 
 
