@@ -56,7 +56,7 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   field.after(sent);
   field.labels[0].textContent = field.labels[0].textContent.replace(/\(.*\)/, `(${zone})`);
   sent.after(button("Tomorrow 8:00", () => changed(field, show(new Date(new Date().setHours(24 + 8, 0, 0, 0)))), "quiet"));
-  field.form.querySelector("[value=published]") && sent.after(button("Now", () => changed(field, (field.value = "")), "quiet"));
+  field.form.querySelector("[value=published][data-when]") && sent.after(button("Now", () => changed(field, (field.value = "")), "quiet"));
 }
 
 // A database in the browser keeps text that could not be sent yet, in one record for each copy. Its name contains the path
