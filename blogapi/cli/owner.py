@@ -20,8 +20,7 @@ from blogapi.wings.owner import sessions
 def login(end: bool, days: int | None, qr: bool) -> None:
     """Print a link that opens the owner's page.
 
-    The link works once, within ten minutes. The session lasts twelve hours, or longer with --days or if you choose to
-    stay signed in.
+    The link works once, within ten minutes. You stay signed in for twelve hours, or longer with --days or if you wish.
     """
     url = url_of_server(Config.from_environ(os.environ))
     with opened() as database:

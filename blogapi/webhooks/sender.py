@@ -113,11 +113,10 @@ def next_state(attempts: int, result: AttemptResult, now: float) -> tuple[str, s
     return "pending", rfc3339(math.ceil(now + max(seconds, min(result.retry_after, DAY))))
 
 
-def why_failed(message: Message, result: AttemptResult) -> str:
+def why_failed(sent: Message, result: AttemptResult) -> str:
     if result.status == GONE:
         return f"status {GONE}, so the webhook is turned off"
-    error = result.error or f"status {result.status}"
-    return f"{message.id} after {message.attempts + 1} attempts, most recently {error}"
+    return f"{sent.id} after {sent.attempts + 1} attempts, most recently {result.error or f'status {result.status}'}"
 
 
 # Queries

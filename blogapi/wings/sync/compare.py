@@ -225,10 +225,7 @@ class Comparison:
 
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
-    """Yield how a file and its post differ from their last common version or, if it is unknown, from each other.
-
-    Raises RemoteError or NotSynced.
-    """
+    """Yield how file and post differ from their last common version, else each other. Raises RemoteError, NotSynced."""
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
     there, base, here = remote.post(listed["id"]) if listed else None, None, None
     if entry and listed:
