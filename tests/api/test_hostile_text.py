@@ -85,7 +85,7 @@ PLACES = {
     "a name in YAML": (markdown("title: A\nparams: {%s: 1}"), BODY),
 }
 HOSTILE = st.lists(st.sampled_from(UNITS), min_size=1, max_size=3).map("".join)
-MANY = settings(max_examples=24, derandomize=True)
+MANY = settings(max_examples=max(12, min(settings.default.max_examples // 2, 200)))
 
 
 def repeated(unit, size):

@@ -86,22 +86,22 @@ def start(*arguments, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_import_leaves_complete_posts_and_can_be_continued(run, folder, storage, number):
-    top = many(folder, 2000)
+    top = many(folder, 1000)
     process = start(top)
     eventually(lambda: len(stored(storage)) > 20, 30)
     process.send_signal(number)
     output, error = process.communicate(timeout=60)
     assert process.returncode == (1 if number == signal.SIGINT else -signal.SIGKILL)
     made = len(stored(storage))
-    assert 20 < made < 2000
+    assert 20 < made < 1000
     if number == signal.SIGINT:
         counted = int(re.fullmatch(r"made (\d+), changed 0, unchanged 0, refused 0\n", output)[1])
         assert made - importer.BATCH_POSTS <= counted <= made  # It may stop between a transaction and its count.
         assert "Traceback" not in error
     assert {(*post["tags"], post["content"][:5]) for post in stored(storage).values()} == {("a", "b", "Words")}
     assert [tags.get(storage, name).posts for name in "ab"] == [made, made]
-    assert run("import", top)[1] == [f"made {2000 - made}, changed 0, unchanged {made}, refused 0"]
-    assert len(stored(storage)) == 2000
+    assert run("import", top)[1] == [f"made {1000 - made}, changed 0, unchanged {made}, refused 0"]
+    assert len(stored(storage)) == 1000
 
 
 @pytest.mark.slow

@@ -143,11 +143,12 @@ def test_the_buttons_are_a_single_tab_stop(window):
     assert window.browser.switch_to.active_element.get_attribute("id") == "content"
 
 
-@cases(("text", "expected"), [("12 words שלום", "ltr"), ("1. שלום, Ada", "rtl"), ("*مرحبا*", "rtl")])
-def test_words_are_counted_and_the_content_runs_in_the_direction_of_its_first_letter(window, text, expected):
-    window.fill(content=(Keys.CONTROL, "a"))
-    window.press(text)
-    eventually(lambda: window.browser.find_element(By.ID, "content").get_attribute("dir") == expected)
+def test_words_are_counted_and_the_content_runs_in_the_direction_of_its_first_letter(window):
+    for text, direction in {"12 words שלום": "ltr", "1. שלום, Ada": "rtl", "*مرحبا*": "rtl"}.items():
+        window.fill(content=(Keys.CONTROL, "a"))
+        window.press(text)
+        content = window.browser.find_element(By.ID, "content")
+        eventually(lambda content=content, direction=direction: content.get_attribute("dir") == direction)
     window.fill(content=(Keys.CONTROL, "a"))
     window.press("It's 2 o'clock: [naïve-looking](https://a.example/b-c) Привет.")
     eventually(lambda: "5 words, 1 minute to read" in window.text)

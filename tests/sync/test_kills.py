@@ -119,7 +119,7 @@ def revisions(service, posts):
 
 @pytest.mark.sqlite
 def test_many_unchanged_posts_take_three_requests(service, scale, tmp_path):
-    commands, posts = Commands(service, tmp_path / "folder"), 1000 if scale > 1 else 200
+    commands, posts = Commands(service, tmp_path / "folder"), 1000 if scale > 1 else 100
     files = {f"{number}.md": f"Words {number}." * 100 for number in range(posts)}
     write_files(tmp_path / "folder", files | {"0.md": "![x](x.png)", "x.png": png()})
     assert service.blogapi("import", str(tmp_path / "folder"), timeout=120).returncode == 0
