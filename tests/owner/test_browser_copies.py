@@ -281,7 +281,7 @@ def test_the_other_text_is_shown_once_the_server_has_the_text_of_this_form_and_s
     window.has("One. Laptop. Phone.")
     with window.next_page():
         window.browser.find_element(By.LINK_TEXT, "Compare the two").click()
-    window.click("Use your text here")
+    window.click("Use the newer text, keep the older")
     assert (window.value("content"), "another unsaved text" in window.text) == ("One. Laptop.!", False)
 
 
@@ -307,7 +307,7 @@ def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
     window.come_back()
     window.said("The other text has changed again")
     window.browser.switch_to.window(comparison)
-    window.click("Use the other text")
+    window.click("Use the older text, keep the newer")
     assert window.value("content") == "One. Laptop. Again."
     window.browser.switch_to.window(phone)
     window.has("One. Laptop. Again.")

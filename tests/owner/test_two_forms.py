@@ -31,18 +31,23 @@ def test_either_text_can_be_used_on_the_page_that_compares_them(put, form, owner
     one, two = form(*EDIT), form(*EDIT)
     put(one, 1, content="one")
     put(two, 1, content="two")
-    compare = f"/settings/copies/{two['copy']}?here=1"
+    compare = f"/settings/copies/{two['copy']}?both=1"
     assert [each["href"] for each in view(owner, EDIT[0]).soup.select(".alarms a")] == [compare]  # even after a reload
-    assert view(owner, compare).press("Use the other text").soup.select(".alarms a") == []
+    assert view(owner, compare).all(".pair section")[1] == (
+        "The older text Typed 2026-11-20 12:00 UTC (Firefox). Content (1 word added, 1 word removed) “one”"
+        " Use the older text, keep the newer"
+    )
+    assert view(owner, compare).press("Use the older text, keep the newer").soup.select(".alarms a") == []
     assert (contents("open"), contents("aside")) == (["one"], ["two"])
     assert put(two, 1).json["is_untouched"]
-    view(owner, compare).press("Use your text here")
+    view(owner, compare).press("Use the newer text, keep the older")
     assert (contents("open"), contents("aside")) == (["two"], ["one"])
     assert (put(two, 2, content="two!").status_code, put(one, 1).json["is_untouched"]) == (200, True)
     assert (contents("open"), contents("aside")) == (["two!"], ["one"])
     comparison = view(owner, f"/settings/copies/{one['copy']}?here=1")
     put(form(*EDIT), 1, content="two, continued on a page that was loaded again")
-    assert comparison.press("Use your text here").all(".problem")[0].startswith("Nothing is chosen yet: the other text")
+    (problem,) = comparison.press("Use the newer text, keep the older").all(".problem")
+    assert problem.startswith("Nothing is chosen yet: the other text")
     assert contents("open") == ["two, continued on a page that was loaded again"]
 
 

@@ -19,7 +19,7 @@ from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Post
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import DISCARDED, FORMER, OPEN, SAVED, UNTOUCHED, Copy, Sent
-from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load
+from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, differing, follow, load
 from blogapi.wings.owner.frame import COPIES, PREVIEW, UPLOAD, address, done, form_token, own_path, shows_errors
 from blogapi.wings.owner.images import add_image
 from blogapi.wings.owner.posts import POST, change, outcome
@@ -194,7 +194,9 @@ def show_copy(copy_id: str) -> str:
     follow(old, saved)
     follow(new, saved)
     shown = {"copy": copy, "other": other, "post": post, "text": new, "etag": etag_of(document) if document else ""}
-    return render_template("owner/copy.html", changed=changed_fields(old, new), **shown)
+    compute = request.database.compute_in_thread
+    only = compute(request.client, lambda: (differing(old, new), differing(new, old))) if other else ()
+    return render_template("owner/copy.html", changed=changed_fields(old, new), only=only, **shown)
 
 
 @views.put("/markdown")
