@@ -61,7 +61,7 @@ def show_posts() -> str:
     # is loaded as if it were sorted by `published_at`, where a cursor looks the same.
     order = {} if "tag" in query else {"sort": "updated_at"}
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
-    loaded |= {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
+    loaded |= {"limit": POSTS_PER_PAGE, "fields": f"{LIST_FIELDS},content" if words else LIST_FIELDS}
     page = lists.list_page(database, loaded, request.client)
     shown: dict[str, Any] = {"page": page, "searched": query.get("q")}
     if words and not shown["page"].items:
