@@ -4,7 +4,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping, MutableMapping
 from difflib import SequenceMatcher, unified_diff
-from itertools import groupby, pairwise, takewhile
+from itertools import groupby, pairwise
 from time import monotonic
 from typing import Any
 
@@ -103,7 +103,7 @@ def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> 
 
 
 def differing(old: Form, new: Form) -> dict[str, str]:
-    """Return the fields that differ, some with a note such as " (1 word added)" or " (draft → archived)"."""
+    """Return the fields that differ, some with a note such as " (1 word added)" or " (draft → archived)", as HTML."""
     changes = {name: "" for name in FORM_FIELDS if old[name] != new[name]}
     if "status" in changes:
         changes["status"] = f" ({old['status']} → {new['status']})"
@@ -116,16 +116,18 @@ def differing(old: Form, new: Form) -> dict[str, str]:
     return changes
 
 
-def first_addition(lines: Lines) -> str:
-    """Quote the first line that was added, from a few words before the part that differs from the removed lines."""
+def first_addition(lines: Lines) -> Markup:
+    """Quote the first added line, from a few words before it differs from the removed lines; mark words new to them."""
     added = next((line for kind, line in lines if kind == "+" and line), "")
-    removed = [zip(line, added, strict=False) for kind, line in lines if kind == "-"]
-    same = max((len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) for pairs in removed), default=0)
+    removed = [line for kind, line in lines if kind == "-"]
+    same = max((equal_start(line, added) for line in removed), default=0)
     start = added.rfind(" ", 0, max(same - QUOTED // 3, 0)) + 1
-    quoted = added[start : start + QUOTED + 1]
+    quoted, rest = added[start : start + QUOTED + 1], ""
     if len(quoted) > QUOTED:
-        quoted = quoted.rsplit(" ", 1)[0] + "…"
-    return f" “{'…' if start else ''}{quoted}”" if added else ""
+        quoted, rest = quoted.rsplit(" ", 1)[0], "…"
+    known, mark = {word for line in removed for word in line.split()}, Markup("<mark>{}</mark>").format
+    words = [mark(word) if known and word not in known else word for word in quoted.split(" ")]
+    return Markup(" “{}{}{}”").format("…" if start else "", Markup(" ").join(words), rest) if added else Markup()
 
 
 def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
