@@ -83,7 +83,7 @@ function countCovered() {
 }
 
 function changedLines() {
-  return all("del, ins").map((each) => each.textContent.replace(/^\w+: /, "").trim());
+  return all("del, ins").map((each) => each.textContent.trim());
 }
 
 function watchAnnouncements() {

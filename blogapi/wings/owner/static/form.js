@@ -69,7 +69,6 @@ const mark = (page) => {
   first?.focus();
 };
 
-// The tags.
 const tags = post.elements.tags;
 const known = [...tags.list.options].map((each) => each.value);
 tags.addEventListener("input", () => {

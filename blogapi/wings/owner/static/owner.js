@@ -5,6 +5,11 @@ for (const button of document.querySelectorAll("[data-copies]")) {
     button.nextElementSibling.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C to copy";
   });
 }
+// Lines of a comparison are copied without their HTML, in which the form of a post would see code.
+addEventListener("copy", (event) => {
+  const isCompared = [...document.querySelectorAll(".diff")].some((each) => getSelection().containsNode(each, true));
+  isCompared && event.target.type !== "textarea" && event.clipboardData.setData("text/plain", getSelection(event.preventDefault()));
+});
 
 // Helpers for this script and for those of a post's form.
 export const create = (name, properties = {}, ...children) => {
@@ -102,8 +107,7 @@ export const put = async (record, keepalive = false) => {
   const isThere = status === 200 || status === 409;
   return { status, isThere, dropped: isThere && records.drop(record), ...(isThere && json) };
 };
-export const formOf = (record) => {
-  const form = new FormData();
+export const formOf = (record, form = new FormData()) => {
   Object.entries(record).forEach(([name, value]) => form.set(name, value));
   return form;
 };

@@ -1,6 +1,6 @@
 // The form of a post. The server keeps a copy of the typed text. Only a button changes the post.
 import { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, showBeside, time, typed, upload } from "./form.js";
-import { button, changed, copies, create, handOver, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
+import { button, changed, copies, create, formOf, handOver, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
 import { openEditor } from "./editor.js";
 import { openImages } from "./images.js";
 import { openTools } from "./tools.js";
@@ -197,8 +197,7 @@ const save = async ({ button: submitter, text }) => {
   if (state !== "saving") {
     return;
   }
-  const [sent, body] = [Number(text.number), new FormData(post, submitter)];
-  Object.entries(frozen(text)).forEach(([name, value]) => body.set(name, value));
+  const [sent, body] = [Number(text.number), formOf(frozen(text), new FormData(post, submitter))];
   const answer = await fetch(post.action, { method: "POST", body, redirect: "manual" }).catch(() => null);
   if (!answer || answer.status >= 500) {
     alarm("failed", "Not saved: the server is not responding.");
