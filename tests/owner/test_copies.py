@@ -156,7 +156,8 @@ def test_the_bar_leads_to_an_earlier_text_only_if_that_was_just_removed(put, for
 
 def test_a_new_post_in_which_nothing_is_left_is_not_listed(put, form, owner):
     put(form(), 1, content="Words.")
-    assert view(owner, "/settings/posts").titles == ["(No title) Words."]
+    page = view(owner, "/settings/posts?status=draft")
+    assert (page.titles, page.all("[aria-current=true]")) == (["(No title) Words."], ["Draft 1"])
     fields = form()
     put(fields, 1, title="(No title) yet")
     assert view(owner, "/settings/posts").all(".posts .hint") == ["(No title) Words."]
