@@ -189,6 +189,7 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
     window.click("Use the other version")
     assert (window.value("content"), window.stored()) == ("Two.", "Two.")
     window.click("Undo")
+    window.click("Compare")  # The comparison is not shown until the writer asks for it or saves.
     window.browser.find_element(By.XPATH, "//button[.='Save your version']").click()
     window.said("Updated for readers")
     assert (window.stored(), "elsewhere" in window.text) == ("One. Mine.", False)

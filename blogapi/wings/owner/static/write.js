@@ -246,8 +246,7 @@ addEventListener("keydown", (event) => {
 });
 
 const editor = openEditor(content, () => isResting(freeze()) && next());
-const news = document.querySelector("main > .problem h2, main > p.problem, main > .notice[role]");
-post.elements.replaces && alarm("changed", news.textContent, button("Compare", () => news.focus(), "quiet"));
+const news = document.querySelector("main > div.problem h2, main > p.problem, main > .notice[role]");
 history.scrollRestoration = news ? "manual" : "auto"; // Chromium would scroll away from the news after a reload.
 const at = Number(caret.value || localStorage.getItem(copies + draft.value)); // where the writer typed last, or left the post
 const showCaret = () => {
@@ -256,6 +255,7 @@ const showCaret = () => {
 };
 content.setSelectionRange(at, at);
 news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
+document.querySelector("[data-asked]")?.showPopover();
 history.state.lost && alarm("lost", "This text has replaced yours, which is kept.", ...linkTo(history.state.lost, "Show the replaced text"));
 isWide.addEventListener("change", () => {
   showBeside(isWide.matches ? sheet.dataset.side || "settings" : panel.contains(document.activeElement) ? "settings" : "");
