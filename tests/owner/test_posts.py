@@ -52,16 +52,10 @@ def test_counting_reads_an_index_and_is_limited(plan, database):
 def test_a_search_keeps_the_filter_and_a_filter_keeps_the_search(owner, client, post):
     for title in ("Café & Käse", "Brot", "Kaffee"):
         post(title=title)
-    post(title="Cafe", status="published", content="Decaf & <b>strong</b>\nin a Cafe or a bar.", excerpt="Short.")
-    assert view(owner, "/settings/posts?q=strong caf").all(".line, mark") == [
-        "Decaf & <b>strong</b> in a Cafe or a bar.",
-        "strong",
-    ]
+    post(title="Cafe", status="published", content="Decaf, a decafé and <b>a</b>\nCafe.", excerpt="Short.")
     page = view(owner, "/settings/posts?q=cafe")
-    assert (page.titles, page.all(".line, mark")) == (
-        ["Cafe", "Café & Käse"],
-        ["…<b>strong</b> in a Cafe or a bar.", "Cafe"],
-    )
+    assert page.titles == ["Cafe", "Café & Käse"]
+    assert page.all(".line, mark") == ["…decafé and <b>a</b> Cafe.", "Cafe"]
     assert page.all("[aria-current=true]") == ["All"]
     (draft,) = [each["href"] for each in page.soup.select(".filter a") if each.text.startswith("Draft")]
     page = view(owner, draft)

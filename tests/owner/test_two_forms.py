@@ -33,10 +33,8 @@ def test_either_text_can_be_used_on_the_page_that_compares_them(put, form, owner
     put(two, 1, content="two")
     compare = f"/settings/copies/{two['copy']}?both=1"
     assert [each["href"] for each in view(owner, EDIT[0]).soup.select(".alarms a")] == [compare]  # even after a reload
-    assert view(owner, compare).all(".pair section")[1] == (
-        "The older text Typed 2026-11-20 12:00 UTC (Firefox). Content (1 word added, 1 word removed) “one”"
-        " Use the older text, keep the newer"
-    )
+    facts = "Typed 2026-11-20 12:00 UTC (Firefox). Content (1 word added, 1 word removed)"
+    assert view(owner, compare).all(".pair .muted") == [f"{facts} “two”", f"{facts} “one”"]
     assert view(owner, compare).press("Use the older text, keep the newer").soup.select(".alarms a") == []
     assert (contents("open"), contents("aside")) == (["one"], ["two"])
     assert put(two, 1).json["is_untouched"]
