@@ -133,6 +133,12 @@ def test_the_bar_is_always_in_view_and_never_covers_the_caret(window, width, hei
         assert height < 400 or 0 <= tools["top"] < tools["bottom"] < bar["top"]
         assert words["bottom"] <= bar["top"] < bar["bottom"] <= height + 1
     assert window.browser.execute_script("return document.documentElement.scrollWidth") <= width
+    window.browser.offline()
+    window.press("x")
+    window.said("Not saved: there is no connection.")
+    window.browser.offline(False)
+    bar = "document.querySelector('.bar').getBoundingClientRect().top"
+    assert height < 400 or window.browser.execute_script(f"return content.getBoundingClientRect().bottom <= {bar} + 1")
 
 
 def test_the_buttons_are_a_single_tab_stop(window):

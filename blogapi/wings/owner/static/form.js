@@ -19,10 +19,12 @@ const say = (text, kind = announced, ...links) => {
   return saving.firstChild;
 };
 const alarm = (kind, text = "", ...buttons) => {
-  const old = document.getElementById(`alarm-${kind}`);
+  const [old, height] = [document.getElementById(`alarm-${kind}`), bar.offsetHeight];
   if (old?.firstChild.data !== text) {
     old?.remove();
     text && alarms.append(create("p", { id: `alarm-${kind}` }, text, ...buttons));
+    scrollBy(0, Math.max(0, Math.min(bar.offsetHeight - height, content.getBoundingClientRect().bottom - bar.getBoundingClientRect().top))); // The caret stays above the bar.
+    document.documentElement.style.scrollPaddingBottom = `calc(${bar.offsetHeight}px + 4.5rem)`;
   }
 };
 // A click on a tool, or on a button in the bar, leaves the focus where it is, so that the writer can go on typing.

@@ -79,10 +79,9 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     Table: addTable,
     Footnote: addFootnote,
   };
-  const tools = document.querySelector(".tools");
-  const stops = [...tools.children];
+  const stops = [...document.querySelectorAll(".tools button")];
   stops.forEach((each) => each.addEventListener("click", actions[each.title]));
-  tools.addEventListener("keydown", (event) => {
+  stops[0].parentNode.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const target = stops.at((stops.indexOf(event.target) + (step ?? 0)) % stops.length);
     stops.forEach((each) => (each.tabIndex = each === target ? 0 : -1));
@@ -146,8 +145,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
     return body;
   };
-  // The server converts text pasted from a page or a word processor to Markdown, in parts if it is long. The editor marks
-  // the place of insertion, so text typed in the meantime stays after the pasted text. Ctrl+Shift+V pastes plain text.
+  // The server converts text pasted from a page or a word processor to Markdown, in parts if it is long.
   const convert = async (html) => {
     const answer = await fetch(copies.replace(/copies\/$/, "markdown"), { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) });
     return answer.ok ? (await answer.text()).trim() : Promise.reject(new Error());
