@@ -1,5 +1,7 @@
 """Read the owner's page and send its forms as a browser does."""
 
+from functools import cached_property
+
 from bs4 import BeautifulSoup
 from urllib3.filepost import encode_multipart_formdata
 
@@ -32,9 +34,13 @@ class Page:
         self.status = answer.status_code
         self.headers = answer.headers
         self.text = answer.text
-        self.soup = BeautifulSoup(answer.text, "html.parser")
-        for each in self.soup.select(".unseen"):
+
+    @cached_property
+    def soup(self):
+        soup = BeautifulSoup(self.text, "html.parser")
+        for each in soup.select(".unseen"):
             each.decompose()
+        return soup
 
     def all(self, selector):
         """The texts of elements, with white space collapsed."""
@@ -114,7 +120,7 @@ def enter(app, days=0, browser="Firefox"):
     """A client with a session."""
     client, database = app.test_client(), app.extensions["blogapi"].database
     client.environ_base["HTTP_USER_AGENT"] = browser
-    view(client, f"/settings/open?link={database.write(sessions.add, sessions.LINK, days)}").press("Sign in")
+    client.set_cookie("blogapi", database.write(sessions.add, sessions.SESSION, days, browser), path="/settings")
     return client
 
 
