@@ -105,8 +105,7 @@ def _month_and_day(parts: dict[str, str | None]) -> tuple[int, int]:
         if parts["separator"] != "." and max(numbers) <= 12 and numbers[0] != numbers[1]:
             days = " or ".join(f"{parts['year']}-{month:02}-{day:02}" for month, day in (numbers, numbers[::-1]))
             raise ValueError(f"could be {days}: write the day that you mean")
-        is_american = parts["separator"] != "." and numbers[1] > 12
-        return numbers if is_american else (numbers[1], numbers[0])
+        return numbers if parts["separator"] != "." and numbers[1] > 12 else (numbers[1], numbers[0])
     if name := parts.get("name") or parts.get("name_first"):
         month = next((number for number, full in enumerate(MONTHS, 1) if full.startswith(name.lower())), 0)
         return month, int(parts["day"] or parts["day_last"] or 0)

@@ -204,8 +204,7 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise MarkdownError(f"the front matter {error}", error.line + 1) from None
     except yaml.MarkedYAMLError as error:
         # Report an unclosed quotation where it begins, not at the end of the file.
-        is_quotation = (error.context or "").startswith("while scanning")
-        mark = (is_quotation and error.context_mark) or error.problem_mark
+        mark = ((error.context or "").startswith("while scanning") and error.context_mark) or error.problem_mark
         raise MarkdownError(f"not valid YAML: {_hint(error.problem)}", reader.line(mark)) from None
 
 

@@ -1,7 +1,4 @@
-"""Convert HTML to equivalent Markdown. HTML from a clipboard or a request is sanitized, but imported HTML is not.
-
-Views import this module in the thread that converts HTML, because importing turbohtml takes an eighth of the start.
-"""
+"""Convert HTML to equivalent Markdown. HTML from a clipboard or a request is sanitized, but imported HTML is not."""
 
 import re
 from html import escape, unescape

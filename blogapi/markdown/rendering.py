@@ -12,8 +12,6 @@ from mdit_py_plugins.footnote import footnote_plugin
 
 from blogapi.documents import etag_of
 
-MAX_CHARACTERS = 100_000  # maximum length of the content; rendering it takes up to a second
-MAX_BRACKETS = 20_000  # maximum number of opening brackets; each can begin a link, an image or a footnote (40 µs)
 MAX_URLS = 1_000_000  # maximum total length of the links' URLs and titles, which `[a]` can repeat many times
 MAX_CELLS = 20_000  # maximum number of cells in all tables, because a row of one character can be padded to 400 cells
 TASK = re.compile(r"\[([ xX])\]\s+")
@@ -73,11 +71,6 @@ markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethr
 markdown.block.ruler.at("table", bounded_table, {"alt": ["paragraph", "reference"]})
 markdown.core.ruler.after("inline", "tasks", show_tasks)
 markdown.core.ruler.after("inline", "attributes", set_attributes)
-
-
-def bounded(content: str) -> str:
-    """Return the beginning of the content, up to the limits for rendering."""
-    return "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
 
 
 def render(text: str) -> str:

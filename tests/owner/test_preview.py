@@ -82,7 +82,7 @@ def test_long_content_and_content_with_many_brackets_are_cut(owner, monkeypatch)
     cut = "The rest is not shown in the preview."
     answer = previewed(owner, content="x " * 150_000)
     assert (cut in answer.text, len(answer.text) < 210_000) == (True, True)
-    monkeypatch.setattr("blogapi.markdown.rendering.MAX_BRACKETS", 200)
+    monkeypatch.setattr("blogapi.wings.owner.preview.MAX_BRACKETS", 200)
     answer = previewed(owner, content="![" * 200)
     assert (cut in answer.text, "![" * 199 in answer.text) == (False, True)
     assert cut in previewed(owner, content="![" * 201).text

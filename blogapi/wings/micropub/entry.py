@@ -9,7 +9,7 @@ from marshmallow import ValidationError
 
 from blogapi.api.schemas import URL
 from blogapi.documents import MAX_CONTENT, MAX_TITLE, MAX_URL
-from blogapi.markdown import NOT_IN_URL, image_of
+from blogapi.markdown import NOT_IN_URL, image_of, safe_markdown_of
 from blogapi.markdown.files import heading
 from blogapi.markdown.front_matter import MarkdownError
 from blogapi.posts.publication import FUTURE, status_meant
@@ -92,8 +92,6 @@ def as_markdown(value: Any) -> tuple[Any, set[str]]:
     """Convert HTML content to Markdown. Also return the names of dropped elements. Raises ValidationError."""
     if not isinstance(value, dict) or "html" not in value:
         return value, set()
-    from blogapi.markdown.html import safe_markdown_of
-
     html = text(value["html"], "content.html")
     try:
         return safe_markdown_of(html) if html.lstrip().startswith("<") else (html, set())

@@ -12,6 +12,7 @@ from blogapi import documents
 from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.documents import etag_of
+from blogapi.markdown import safe_markdown_of
 from blogapi.markdown.front_matter import MarkdownError
 from blogapi.posts import storage as posts
 from blogapi.posts.slugs import find_free, slug_of
@@ -202,15 +203,9 @@ def show_copy(copy_id: str) -> str:
 @views.put("/markdown")
 def convert_html() -> Response:
     """Convert pasted HTML to Markdown, without its scripts and forms, the same way Micropub does."""
-    html = g.form.get("html", "")
-
-    def convert() -> str:
-        from blogapi.markdown.html import safe_markdown_of
-
-        return safe_markdown_of(html)[0]
-
+    convert = partial(safe_markdown_of, g.form.get("html", ""))
     try:
-        return Response(request.database.compute_in_thread(request.client, convert), mimetype="text/plain")
+        return Response(request.database.compute_in_thread(request.client, convert)[0], mimetype="text/plain")
     except MarkdownError as error:
         raise BadRequest(error.reason) from None
 

@@ -277,7 +277,6 @@ def slug_in(item: Item) -> str:
 def refuse_other_folders(folder: Path, state: SyncState, url: str, moves: bool) -> None:
     """Raise RemoteError for a folder inside a synced one, or for a folder of another service unless `moves` is true."""
     if state.remote not in ("", url) and not moves:
-        way = f"--move-to {url} connects it to that URL"
-        raise RemoteError(f"{folder} belongs to {state.remote}: {way}")
+        raise RemoteError(f"{folder} belongs to {state.remote}: --move-to {url} connects it to that URL")
     if (parent := synced_folder(folder)) not in (None, Path(os.path.realpath(folder))):
         raise RemoteError(f"{folder} is part of {parent}, which is already synced: pass {parent} instead")

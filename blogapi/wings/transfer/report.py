@@ -113,8 +113,7 @@ def say(text: str, err: bool = True) -> None:
 def left_out(sources: Sources, beginning: str) -> Iterator[str]:
     """Yield a line about the skipped items, and a line about each kind of file or folder that was not read."""
     if kinds := +sources.left_out:
-        hint = "; --pages imports pages" if "page" in kinds else ""
-        yield f"{beginning}: {listed(kinds)}{hint}."
+        yield f"{beginning}: {listed(kinds)}{'; --pages imports pages' if 'page' in kinds else ''}."
     for kind, files in sources.unread.items():
         yield f"{beginning}: {plural(len(files), kind)} ({examples(files)})."
 

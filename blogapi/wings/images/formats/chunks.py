@@ -76,8 +76,7 @@ def read_gif(reader: FileReader) -> Size:
         start = position
         if kind == IMAGE:
             has_pixels = True
-            flags = reader.read(start + 9, 1)[0]
-            position = skip_sub_blocks(reader, start + 11 + color_table(flags))
+            position = skip_sub_blocks(reader, start + 11 + color_table(reader.read(start + 9, 1)[0]))
             reader.keep(start, position)
         elif kind == EXTENSION:
             position = skip_sub_blocks(reader, start + 2)
