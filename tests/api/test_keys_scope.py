@@ -217,7 +217,8 @@ def test_no_other_method_or_path_reveals_another_post(same, method):
         tag = f"tags/only%20{HIDDEN.get(number, 'published')}"
         posts = (f"posts/{number}", f"posts/by-slug/slug-{number}", "posts")
         for path in (*posts, tag, f"tags/tag%20{number}", "webhooks/1"):
-            for body in ({}, {"title": "A", "content": "B", "slug": f"slug-{number}"}, {"name": "only draft"}):
+            bodies = {}, {"title": "A", "content": "B", "slug": f"slug-{number}"}, {"name": "only draft"}
+            for body in bodies if method in ("POST", "PUT", "PATCH") else bodies[:1]:
                 answer = same(method, f"/v1/{path}", json=body, headers={"Idempotency-Key": "k", "If-Match": "*"})
                 assert method in ("GET", "HEAD") or answer.status_code == 403
 

@@ -212,7 +212,7 @@ def test_after_any_operation_the_tags_agree_with_the_posts(client, database, con
         elif draw.random() < 0.3:
             database.write(posts.publish_due)
         clock.now += draw.randrange(30)
-        for status in (None, *STATUSES):
+        for status in (None, *STATUSES) if step % 3 == 0 else ():
             assert tags(client, status, limit=draw.randint(1, 5)) == expected(client, status), step
             for name, number in expected(client, status):
                 assert stored_tags.get(database, fold(name), status) == (name, number)
