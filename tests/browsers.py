@@ -75,6 +75,9 @@ class Chromium(webdriver.Chrome):
         conditions = {"offline": is_offline, "latency": latency, "downloadThroughput": -1, "uploadThroughput": -1}
         self.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
 
+    def give(self, url, cookie):
+        self.execute_cdp_cmd("Network.setCookie", cookie | {"url": url})
+
     def run_scripts(self, is_on):
         self.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not is_on})
 
@@ -124,6 +127,10 @@ class Firefox(webdriver.Firefox):
 
     def offline(self, is_offline=True):
         self.chrome("context.forceOffline = arguments[0]", is_offline)
+
+    def give(self, url, cookie):
+        self.get(f"{url}/settings/owner.css")  # It accepts a cookie only for the page that it shows.
+        self.add_cookie(cookie)
 
     def run_scripts(self, is_on):
         self.chrome("Services.prefs.setBoolPref('javascript.enabled', arguments[0])", is_on)

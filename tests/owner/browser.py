@@ -42,11 +42,10 @@ class Window:
 
     def enter(self):
         """Begin a session without following its link and pressing the button there."""
-        self.browser.get(self.link())
         name = self.browser.execute_script("return navigator.userAgent")
         token = self.service.write(Database.write, sessions.add, sessions.SESSION, 0, name)
         cookie = {"name": "blogapi", "value": token, "path": "/settings", "httpOnly": True, "sameSite": "Strict"}
-        self.browser.add_cookie(cookie)
+        self.browser.give(self.url, cookie)
 
     def run(self, function, *arguments):
         """Call a function of scripts.js in the page."""
