@@ -177,8 +177,8 @@ def news_of(post_id: int | None) -> dict[str, Any]:
         news["is_cut"] = copies.lacks(typed, as_typed(post))
     if "content" in g.form:
         news["slug"] = suggested_slug(g.form, post)
-        slug = g.form.get("slug", "")[: documents.MAX_SLUG] or news["slug"] or post["slug"] or "…"
-        news["address"] = url_of({"slug": slug, "id": str(post_id or "…")})
+        slug = g.form.get("slug", "")[: documents.MAX_SLUG] or news["slug"] or post["slug"]
+        news["address"] = url_of({"slug": slug, "id": str(post_id or "…")}) if slug else ""
     return news
 
 

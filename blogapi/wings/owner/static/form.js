@@ -50,6 +50,8 @@ const showBeside = (side) => {
 const toggleBeside = (side) => showBeside(sheet.dataset.side !== side ? side : side === "preview" && isWide.matches ? before : "");
 settings.addEventListener("click", () => [toggleBeside("settings"), (localStorage.beside = sheet.dataset.side)]); // for the next form
 showBeside(history.state?.side ?? (isWide.matches ? (localStorage.beside ?? "settings") : ""));
+const showInvalid = () => (panel.contains(post.querySelector(":invalid")) ? showBeside("settings") : isWide.matches || showBeside(""));
+post.addEventListener("invalid", () => showInvalid(document.querySelector(":popover-open")?.hidePopover()), true); // The browser shows a message beside the field.
 
 // If the response to this form is a page with the same form, move the messages of that page to the fields here.
 const clear = () => {

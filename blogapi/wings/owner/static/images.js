@@ -25,14 +25,14 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     const blob = await canvas.convertToBlob({ type: "image/jpeg", quality: 0.85 }).catch(() => null);
     return blob ? new File([blob], image.name.replace(/\.\w+$/, ".jpg")) : image;
   };
-  const store = async (image, use) => {
+  const store = async (image, again) => {
     say(`Uploading ${image.name}…`);
     alarm("image");
     const page = await load(upload.action, { method: "POST", body: formOf({ form_token: upload.elements.form_token.value, file: await smaller(image) }) });
     const [url, markdown] = ["address", "markdown"].map((id) => page.getElementById(id)?.textContent);
-    const again = page.body.hasChildNodes() ? [] : [button("Try again", () => use([image]), "quiet")];
+    const offered = page.body.hasChildNodes() ? [] : [button("Try again", again, "quiet")];
     say(url ? `${image.name} was added.${markdown.startsWith("![]") ? " Describe it between [ and ] for people who cannot see it." : ""}` : "", image);
-    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`, ...again);
+    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`, ...offered);
     return { url, markdown };
   };
 
@@ -41,16 +41,14 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     editor.select(at, at + text.length);
   };
   // An image becomes a paragraph at the place where the caret was when it was chosen, dropped or pasted.
+  const addAt = (place, image) => enqueue(async () => {
+    const { markdown } = await store(image, () => addAt(place, image));
+    await editor.settled();
+    markdown && editor.addParagraph(markdown, place);
+  });
   const add = (files) => {
     document.activeElement === editor.area || goTo(editor.selection[1]);
-    for (const image of files) {
-      const place = editor.place();
-      enqueue(async () => {
-        const { markdown } = await store(image, add);
-        await editor.settled();
-        markdown && editor.addParagraph(markdown, place);
-      });
-    }
+    [...files].forEach((image) => addAt(editor.place(), image));
   };
   file.setAttribute("form", "upload"); // Without this script, the file is sent with the post.
   [file.multiple, file.className, file.accept] = [true, "bare", `${file.accept},image/heic,image/heif`];
@@ -98,7 +96,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));
   cover.addEventListener("input", () => (thumbnail.hidden = !(thumbnail.src = addressOf(cover.value.split("/images/")[1]))));
-  const addCover = ([image]) => enqueue(() => store(image, addCover).then(({ url }) => url && setCover(url)));
+  const addCover = ([image]) => enqueue(() => store(image, () => addCover([image])).then(({ url }) => url && setCover(url)));
   onFiles(coverFile, addCover);
   cover.after(button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet"), thumbnail);
 

@@ -11,7 +11,6 @@ addEventListener("copy", (event) => {
   isCompared && event.target.type !== "textarea" && event.clipboardData.setData("text/plain", getSelection(event.preventDefault()));
 });
 
-// Helpers for this script and for those of a post's form.
 export const create = (name, properties = {}, ...children) => {
   const element = Object.assign(document.createElement(name), properties);
   element.append(...children);

@@ -106,7 +106,7 @@ const suggest = ({ slug, address }) => {
   if (slug !== undefined && ["", suggested.value].includes(field.value) && document.activeElement !== field) {
     field.value = suggested.value = slug;
   }
-  address && [...document.querySelectorAll("#address-on-site")].forEach((each) => (each.textContent = address));
+  address && (document.getElementById("address-on-site").textContent = `Its address: ${address}`);
 };
 let asked = ""; // the other text that the bar asks about
 const ask = ({ browser, at, previous: other, mine }) => {
