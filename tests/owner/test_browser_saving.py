@@ -15,14 +15,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("evening")]
 def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure):
     window.open(EDIT)
     window.fill(content=" Two.")
-    if failure == "away":
-        window.browser.offline()
-    elif failure == "proxy":
-        window.run("breakFetch", "<h1>Bad gateway</h1>")
-    elif failure == "answer":
-        window.run("loseAnswers")
-    else:
-        window.browser.delete_all_cookies()
+    fail = {"away": window.browser.offline, "session": window.browser.delete_all_cookies}
+    fail |= {
+        "proxy": lambda: window.run("breakFetch", "<h1>Bad gateway</h1>"),
+        "answer": lambda: window.run("loseAnswers"),
+    }
+    fail[failure]()
     window.browser.find_element(By.XPATH, "//button[.='Update']").click()
     window.said("Not saved: ")
     assert "did not go through" not in window.text

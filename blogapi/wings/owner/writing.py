@@ -228,5 +228,5 @@ def use_copy(copy_id: str) -> Response:
     """Make a copy the current one, to undo Discard or, if the writer has seen the latest text, to replace that."""
     copy = request.database.write(copies.use, copy_id, g.form.get("other", ""), g.form.get("etag", ""))
     if copy.id != copy_id:
-        return redirect(f"{address(COPIES)}{copy_id}?here=1&again=1", 303)
+        return redirect(f"{address(COPIES)}{copy_id}?both=1&again=1", 303)
     return redirect(address(form_of(copy.post_id)) + ("" if copy.post_id else f"?copy={copy.draft}"), 303)
