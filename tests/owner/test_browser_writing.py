@@ -101,8 +101,9 @@ def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(
     window.press(Keys.END)
     window.run("paste", "plain", f"<b>{'x' * 100_001}</b>")
     eventually(lambda: "Pasted as plain text, because the formatting could not be read." in window.text)
-    window.run("paste", "plain", lines)
+    window.run("paste", "plain", f"{lines}<p><img src='file:///a.png' alt='Loaf'></p>")
     window.has("Before. plainOne\n\nTwo")
+    window.said("1 picture could not be pasted: insert it with Image.")
     assert [each for each in window.browser.problems() if "Security" in each] == []
 
 

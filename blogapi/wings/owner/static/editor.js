@@ -6,8 +6,7 @@ let composing = false;
 document.addEventListener("compositionstart", () => (composing = true), true);
 document.addEventListener("compositionend", () => (composing = false), true);
 
-// In Chromium, `insertText` takes milliseconds for each line. `insertHTML` is fast, and inserts the text of the HTML. A
-// <pre> drops its first line break, and a <textarea> drops its last one, so the HTML has an extra one in these places.
+// In Chromium, `insertText` takes milliseconds for each line. A <pre> drops its first line break, a <textarea> its last.
 const insertText = (text) => {
   const html = () => `<pre>\n${new Option(text).innerHTML}${text.endsWith("\n") ? "\n" : ""}</pre>`;
   return (text.length > 2000 && document.execCommand("insertHTML", false, html())) || document.execCommand("insertText", false, text);

@@ -100,6 +100,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const masked = (tag) => tag.replace(/\s(style|on\w+)\s*=/gi, " data-$1="); // Otherwise, the Content-Security-Policy would report these attributes.
     const inert = html.replace(/<style\b[\s\S]*?<\/style>/gi, "").replace(/<[a-z][^<>]*>/gi, masked).replace(LOOSE, " ");
     const { body } = new DOMParser().parseFromString(inert, "text/html");
+    body.querySelectorAll("img[src^='file:']").forEach((each) => each.remove()); // Word copies only the names of its pictures.
     const lists = []; // those around the last item in Word
     for (const each of body.querySelectorAll("p[data-style*='mso-list:l']")) {
       const level = /mso-list:\S+\s+level(\d)/.exec(each.dataset.style)?.[1] ?? "1";
@@ -160,8 +161,9 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const last = lastFootnote(); // The numbers of pasted footnotes continue those in the text.
     const numbered = whole.replace(/\[\^(\d+)\]/g, (mark, number) => (whole.includes(`${mark}:`) ? `[^${Number(number) + last}]` : mark));
     editor.fill(place, numbered || text.replace(/\r\n?/g, "\n"));
+    const lost = html.match(/<img\b[^>]*\ssrc=["']?file:/gi)?.length;
     say("");
-    alarm("paste", markdown.length ? "" : "Pasted as plain text, because the formatting could not be read.");
+    alarm("paste", lost ? `${lost} picture${lost > 1 ? "s" : ""} could not be pasted: insert ${lost > 1 ? "them" : "it"} with Image.` : markdown.length ? "" : "Pasted as plain text, because the formatting could not be read.");
   };
   area.addEventListener("paste", (event) => {
     const data = event.clipboardData;
