@@ -206,6 +206,11 @@ def test_a_form_in_which_nothing_was_typed_takes_the_changed_post_once_its_write
     window.browser.execute_script("document.activeElement.blur()")
     window.come_back()
     window.has("Two.")
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Three."})
+    window.fill(tags="a")
+    window.click("Update")
+    window.said("Saved together with the changes made elsewhere")
+    assert (window.value("content"), window.stored()) == ("Three.", "Three.")
 
 
 def test_a_post_that_was_deleted_elsewhere_is_known_before_it_is_saved(window):

@@ -165,8 +165,11 @@ def test_a_new_post_in_which_nothing_is_left_is_not_listed(put, form, owner):
     page = view(owner, "/settings/posts")
     assert page.titles == ["(No title) Words."]
     page = page.press("Discard")
-    assert (page.titles, page.said[0]) == ([], "The unsaved changes were discarded.")
-    assert page.press("Undo").form("Save draft")[1]["content"] == "Words."
+    assert (page.titles, page.said[0]) == ([], "“Words.” is in the trash.")
+    page = view(owner, "/settings/trash")
+    assert page.titles == ["(No title) Words."]
+    assert page.press("Restore").form("Save draft")[1]["content"] == "Words."
+    assert view(owner, "/settings/trash").all("main li") == ["The trash is empty."]
 
 
 @cases(

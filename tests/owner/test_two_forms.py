@@ -99,6 +99,19 @@ def test_a_field_that_was_not_touched_follows_the_post(put, form, owner, client,
     assert page.all(".problem") == []
     page.press("Update")
     assert client.get("/v1/posts/1").json.items() >= {"status": "published", "title": "Hi", "content": "Mine."}.items()
+    laptop = form("/settings/posts/1/edit", "Update")
+    client.patch("/v1/posts/1", json={"content": "From the phone."})
+    for number, tags in enumerate(("a", "a,b", "a,b,c"), 1):  # The same form is saved again without being loaded again.
+        laptop |= {"tags": tags, "number": str(number)}
+        assert send(owner, "/settings/posts/1/edit", laptop).status_code == 303
+        answer = put(laptop, number).json
+        assert answer["is_merged"]  # The form still shows the content that it was opened with.
+        laptop |= {"etag": answer["saved_etag"], "base": answer["saved_base"]}
+        stored = client.get("/v1/posts/1").json
+        assert (stored["content"], stored["tags"]) == ("From the phone.", tags.split(","))
+    put(laptop | {"excerpt": "Short."}, 4)
+    assert form("/settings/posts/1/edit", "Update")["content"] == "From the phone."
+    assert send(owner, "/settings/posts/1/edit", laptop | {"content": "Mine!"}).status_code == 412
 
 
 def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown(owner, client, post):

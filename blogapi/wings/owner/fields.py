@@ -64,11 +64,11 @@ def _hash(name: str, typed: Form) -> str:
 def follow(typed: MutableMapping[str, str], post: Form) -> list[str]:
     """Update the unedited fields of a form from the current post; return the fields that were changed in both."""
     base = dict(pair.split(":", 1) for pair in typed.get("base", "").split() if ":" in pair)
-    # An empty slug does not count as edited, because saving the post fills it in.
+    # An empty slug does not count as edited, and stays empty, because saving the post fills it in.
     names = [name for name in FORM_FIELDS if name in typed and (typed[name] or name != "slug")]
     mine = {name: _hash(name, typed) for name in names}
     for name in FORM_FIELDS:
-        if name not in mine or mine[name] == base.get(name):
+        if name not in typed or (name in mine and mine[name] == base.get(name)):
             typed[name] = post[name]
             base[name] = _hash(name, post)
     typed["base"] = " ".join(map(":".join, base.items()))
@@ -97,14 +97,17 @@ def with_line_feeds(text: str) -> str:
 def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> dict[str, Lines]:
     """Return the changed lines of each field that differs between two forms. The comparison runs in a thread."""
     old, new = ({**form, "published_at": local_time(form["published_at"]).replace("T", " ")} for form in (old, new))
-    differing = [name for name in names if old[name] != new[name]]
-    compare = request.database.compute_in_thread
-    return compare(request.client, lambda: {name: changed_lines(old[name], new[name]) for name in differing})
+    compare, changed = request.database.compute_in_thread, _changed(old, new, names)
+    return compare(request.client, lambda: {name: changed_lines(old[name], new[name]) for name in changed})
+
+
+def _changed(old: Form, new: Form, names: Iterable[str]) -> list[str]:
+    return [name for name in names if old[name] != new[name] and (new[name] or name != "slug")]
 
 
 def differing(old: Form, new: Form) -> dict[str, str]:
     """Return the fields that differ, some with a note such as " (1 word added)" or " (draft → archived)", as HTML."""
-    changes = {name: "" for name in FORM_FIELDS if old[name] != new[name]}
+    changes = dict.fromkeys(_changed(old, new, FORM_FIELDS), "")
     if "status" in changes:
         changes["status"] = f" ({old['status']} → {new['status']})"
     if "content" in changes and len(old["content"]) + len(new["content"]) <= MAX_SPLIT:

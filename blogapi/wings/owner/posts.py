@@ -292,12 +292,13 @@ def undo_change(post_id: int) -> Any:
 
 @views.get("/trash")
 def show_trash() -> str:
-    """Show the posts in the trash, most recently deleted first. A search shows only posts that contain a string."""
+    """Show the posts in the trash, most recently deleted first, and the discarded drafts. A search finds only posts."""
     query = asked()
     text = query.pop("q", "")[:MAX_QUERY]
     options = trash_query.load(query)
     page = request.database.read_in_thread(request.client, revisions.trash, TRASHED_PER_PAGE, **options, text=text)
-    return render_template("owner/trash.html", page=page)
+    discarded = [] if options or text else copies.listing(request.database, copies.DISCARDED)
+    return render_template("owner/trash.html", page=page, drafts=[copy for copy in discarded if not copy.post_id])
 
 
 @views.get(TRASHED)

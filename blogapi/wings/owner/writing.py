@@ -54,7 +54,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
         if copy and copy.state == OPEN:
             typed |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
         shown["earlier"] = request.database.read_in_thread(request.client, copies.changes_of, draft, typed, FORMER)
-    if post_id and typed.get("etag") != now["etag"]:
+    if post_id:
         shown["changed"] = changed_fields(post, typed, follow(typed, post))
         typed |= {} if shown["changed"] else now
         (shown["changed_by"],) = request.database.one(Post.select(Post.author).where(Post.id == post_id))
@@ -72,7 +72,7 @@ def create_post() -> Any:
     if added := add_image():
         return show_form(added=added)
     fields = load()
-    post = request.database.write(copies.create, sent_form(), fields, request.author)
+    post = request.database.write(copies.create, sent_form(NEW), fields, request.author)
     if post.outcome != "created":
         return save_post(post_id=post.id)
     undo = (f"/posts/{post.id}/status", {"to": "draft", "etag": etag_of(post.document)}) if g.form.get("to") else None
@@ -85,15 +85,15 @@ def save_post(post_id: int) -> Any:
     """Save the form. If a field was edited both here and elsewhere, compare the two versions until one is chosen."""
     if added := add_image():
         return show_form(post_id, added=added)
-    now, sent = posts.get(request.database, post_id), sent_form()
-    old = documents.load(now)
-    if saved := copies.find(request.database, sent.copy.id, SAVED):  # This is a retry after a lost response.
+    old = documents.load(now := posts.get(request.database, post_id))
+    if saved := copies.find(request.database, g.form.get("copy", ""), SAVED):  # This is a retry after a lost response.
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
+    sent = sent_form(as_typed(old))
     if old["status"] == "published" != g.form.get("status") and "to" not in g.form:
         return show_form(post_id, is_live=True), 412
-    is_changed = g.form.get("etag") != etag_of(now) and follow(g.form, as_typed(old))
-    if not is_changed or g.form.get("replaces") == etag_of(now):
-        g.form["etag"] = etag_of(now)
+    if follow(g.form, as_typed(old)) and g.form.get("replaces") != etag_of(now):
+        return show_form(post_id), 412
+    g.form["etag"] = etag_of(now)
     fields = dict.fromkeys(FORM_FIELDS) | load(old)  # The writer empties fields to clear them. None clears the date.
     fields["slug"] = fields["slug"] or suggested_slug(fields, old) or old["slug"]
     is_emptied = old["status"] == "published" and not fields["published_at"]  # The post keeps its date.
@@ -114,9 +114,11 @@ def suggested_slug(typed: Mapping[str, Any], post: Mapping[str, Any]) -> str:
     return slug if title in fitting else find_free(request.database, slug_of(title))
 
 
-def sent_form() -> Sent:
+def sent_form(post: Mapping[str, str]) -> Sent:
+    """Return the form to save. Its `base` contains only the fields that the form shows as they were before the post."""
+    base = " ".join({*g.form.get("base", "").split()} & {*base_of(g.form).split()} - {*base_of(post).split()})
     text = etag_of("\0".join(g.form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
-    return as_sent(g.form.get("copy", ""), {"base": base_of(g.form), "text": text})
+    return as_sent(g.form.get("copy", ""), {"base": base, "text": text})
 
 
 def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
@@ -139,9 +141,10 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
         raise BadRequest("This is not a copy.")
     post_id = copies.post_of(request.database, copy.draft)
     news = news_of(post_id)
+    base = news.pop("base", "")
     if news.get("is_saved"):
         saved = copy._replace(state=SAVED, etag=news["etag"])
-        sent = sent._replace(copy=saved, fields={**sent.fields, "base": base_of(g.form)})
+        sent = sent._replace(copy=saved, fields={**sent.fields, "base": base})
     if "content" in g.form:
         request.database.write(copies.put, sent)
     path = form_of(post_id)
@@ -151,6 +154,8 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if now and now.id == copy_id and (now.state == SAVED or now.etag != g.form.get("etag", now.etag)):
         answer |= {"saved_etag": now.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
         answer["is_saved"] = now.state == SAVED
+        is_latest = answer["is_saved"] and now.etag == news.get("etag")
+        answer["is_merged"] = is_latest and not {*answer["saved_base"].split()} <= {*base.split()}
     answer["earlier"] = copies.removed(request.database, sent)
     if now and rival:
         mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.previous)
@@ -174,6 +179,7 @@ def news_of(post_id: int | None) -> dict[str, Any]:
         news["url"] = url_of(post) if post["status"] == "published" else ""
         typed = g.form.to_dict() | {"slug": g.form.get("slug") or post["slug"]}
         news["is_saved"] = "content" in typed and as_typed(post).items() <= typed.items()
+        news["base"] = base_of(as_typed(post))
         news["is_cut"] = copies.lacks(typed, as_typed(post))
     if "content" in g.form:
         news["slug"] = suggested_slug(g.form, post)
@@ -219,8 +225,10 @@ def discard_copy(copy_id: str) -> Response:
     """Discard the copy that a form has written or, if it has written none, the copy it was opened with."""
     mine = copies.find(request.database, copy_id)
     copy = request.database.write(copies.discard, copy_id if mine else g.form.get("previous", ""))
-    path = form_of(copy.post_id) if copy.post_id else "/posts"
-    return done(path, "The unsaved changes were discarded.", undo=(f"{COPIES}{copy.id}/use", {}))
+    undo: Any = f"{COPIES}{copy.id}/use", {}
+    if copy.post_id:
+        return done(form_of(copy.post_id), "The unsaved changes were discarded.", undo=undo)
+    return done("/posts", "is in the trash.", copy.title.strip(), undo=undo)
 
 
 @views.post(f"{COPY}/use")

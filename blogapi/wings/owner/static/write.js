@@ -80,11 +80,11 @@ const takeIn = (answer, isNews) => {
   const isHere = state === "saving" || (navigator.userActivation?.hasBeenActive && document.hasFocus() && post.contains(document.activeElement)); // The writer may continue typing.
   const isPublished = answer.is_saved && !isOther && answer.status_of_post !== status.value; // by a button whose response was lost
   const isSeen = answer.etag === post.elements.replaces?.value; // The page compares the two versions.
-  const isNewer = answer.is_untouched || isPublished || (answer.etag && isOther && !isSeen && had === savedAt && !isHere);
+  const isNewer = answer.is_untouched || answer.is_merged || isPublished || (answer.etag && isOther && !isSeen && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
     const lost = answer.is_aside && copies + answer.mine; // A reload keeps the state of the history.
-    history.replaceState({ ...history.state, lost }, "", answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form);
-    location.reload(); // The post may have been created.
+    history.replaceState({ ...history.state, lost, merged: answer.is_merged }, "", answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form);
+    location.reload((state = "leaving")); // The post may have been created.
   } else if (answer.status === 409) {
     ask(answer);
   } else {
@@ -228,6 +228,9 @@ const goOn = async (sent, body) => {
   [draft.value, post.action] = [page.match(/\d+$/)[0], now.form];
   had = savedAt = sent;
   takeIn(now, false);
+  if (state === "leaving") {
+    return;
+  }
   history.replaceState({ side: sheet.dataset.side }, "", now.form);
   clear();
   body.has("replaces") && showCaret();
@@ -256,7 +259,8 @@ const showCaret = () => {
 content.setSelectionRange(at, at);
 news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
 document.querySelector("[data-asked]")?.showPopover();
-history.state.lost && alarm("lost", "This text has replaced yours, which is kept.", ...linkTo(history.state.lost, "Show the replaced text"));
+history.state.merged && say("Saved together with the changes made elsewhere", "kept", history.replaceState({ ...history.state, merged: false }, ""));
+history.state.lost && alarm("lost", content.value ? "This text has replaced yours, which is kept." : "Your text was discarded elsewhere. It is in the trash.", ...linkTo(history.state.lost, "Show the replaced text"));
 isWide.addEventListener("change", () => {
   showBeside(isWide.matches ? sheet.dataset.side || "settings" : panel.contains(document.activeElement) ? "settings" : "");
   document.activeElement === content ? editor.select(...editor.selection) : document.activeElement.scrollIntoView({ block: "nearest" });
