@@ -39,7 +39,7 @@ CREATE TABLE draft_copy (
     id TEXT NOT NULL PRIMARY KEY,  -- chosen by the page each time it opens a form
     draft TEXT NOT NULL DEFAULT '',  -- the id of the post or, for a new post, an id that the page chose
     post_id INTEGER,  -- NULL for a new post
-    state TEXT NOT NULL,  -- open or saved (without text): the draft's current copy; aside, conflict or discarded: others
+    state TEXT NOT NULL,  -- open or saved (without text): the draft's current copy; others: see wings/owner/copies.py
     number INTEGER NOT NULL,  -- increases each time the form sends its text
     seen TEXT NOT NULL DEFAULT '{}',  -- a JSON object: the last number of each form whose text this one has or replaces
     etag TEXT NOT NULL,  -- the ETag of the version being edited or, if the state is saved, of the version it created

@@ -131,7 +131,7 @@ def test_a_long_text_that_was_typed_over_is_kept_aside_and_the_form_offers_it(pu
     for number, content in enumerate((long, long[:100] + long[250:], "x", long.upper()), 1):
         put(fields, number, content=content)
     put(form(again), 1, content="")
-    assert (contents("open"), contents("aside")) == ([""], [long.upper(), long[:100] + long[250:]])
+    assert (contents("open"), contents("aside")) == ([""], [long.upper(), long])
     page = view(owner, again)
     assert page.all("details.folded summary") == ["Earlier text", "More"]
     earlier = view(owner, page.soup.select_one("details.folded a")["href"])
@@ -152,6 +152,10 @@ def test_the_bar_leads_to_an_earlier_text_only_if_that_was_just_removed(put, for
     assert (answer["earlier"], answer["is_cut"]) == ("", True)  # The saved post has the text that was removed.
     page = view(owner, f"/settings/copies/{earlier[1]}").press("Restore this text")
     assert (page.all(".problem"), page.form("Save draft")[1]["content"]) == ([], long)
+    for number in range(1, 7):  # The writer holds Backspace, and the form is loaded again in between.
+        fields = form(*EDIT) if number in (1, 4) else fields
+        answer = put(fields, number, content=long[: -40 * number]).json
+    assert view(owner, f"/settings/copies/{answer['earlier']}").all(".text") == [long.strip()]
 
 
 def test_a_new_post_in_which_nothing_is_left_is_not_listed(put, form, owner):

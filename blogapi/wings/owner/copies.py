@@ -15,6 +15,7 @@ writer has chosen to replace. Each write compares `previous` with the current co
 | text with a number seen before         | no-op           | no-op                          | no-op                   |
 | text                                   | becomes current | replaces it                    | is in CONFLICT: 409     |
 | text omitting some of the current text | becomes current | the current text goes ASIDE    | is in CONFLICT: 409     |
+| text that is a little shorter          | becomes current | the current text is LONGER     | is in CONFLICT: 409     |
 | text chosen to replace another         | becomes current | the other goes ASIDE           | is in CONFLICT: 409     |
 | text that the post already has         | SAVED           | SAVED replaces it              | is in CONFLICT: 409     |
 | save                                   | SAVED           | SAVED replaces it              | SAVED; other: CONFLICT  |
@@ -53,6 +54,7 @@ from blogapi.wings.owner.fields import BEGINNING, Form, as_typed, base_of, diffe
 
 OPEN, SAVED, DISCARDED = "open", "saved", "discarded"  # The text of a SAVED copy is in the post.
 FORMER = ASIDE, CONFLICT = "aside", "conflict"
+LONGER = "longer"  # the text that a form has shortened, by less than a passage so far
 WITH_TEXT = (OPEN, *FORMER, DISCARDED)
 UNTOUCHED, RIVAL = "untouched", "rival"  # the newer text includes the form's text, or does not
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
@@ -131,7 +133,7 @@ def key_of(draft: str) -> idempotency.IdempotencyKey:
 
 def current(reader: Reader, draft: str) -> Copy | None:
     """Return the current copy of a draft, or else the last discarded one."""
-    of_draft = (DraftCopy.draft == str(post_of(reader, draft) or draft)) & DraftCopy.state.not_in(FORMER)
+    of_draft = (DraftCopy.draft == str(post_of(reader, draft) or draft)) & DraftCopy.state.not_in((*FORMER, LONGER))
     row = reader.row(_copies.where(of_draft).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
     return Copy._make(row) if row else None
 
@@ -195,14 +197,12 @@ def put(tx: Transaction, sent: Sent) -> None:
 
 
 def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
-    """Write a copy. Delete the text that it continues, or set it aside, as it does with a text that it replaces."""
+    """Write a copy. Put away the text that it continues, and set aside a text that it replaces."""
     copy, seen = sent.copy, json.loads(now.seen) if now else {}
     replaced_by = json.dumps({copy.id: copy.number})
     for former in {find(tx, copy.id), None if sent.replaces else find(tx, sent.previous)}:
         if former and (former.id == copy.id or (former.text_id == sent.previous and former.draft == copy.draft)):
-            aside = DraftCopy.update(id=secrets.token_urlsafe(16), state=ASIDE, seen=replaced_by)
-            is_cut = lacks(sent.fields, text_of(tx, former.id))
-            tx.execute((aside if is_cut else DraftCopy.delete()).where(DraftCopy.id == former.id))
+            _put_away(tx, former, sent)
     if now and copy.state != CONFLICT and now.id != copy.id and now.state != DISCARDED:
         is_chosen = sent.previous == now.text_id  # If the writer has not chosen a version yet, the other form must ask.
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
@@ -219,6 +219,26 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
     row["title"] = title.replace("\0", "")[: documents.MAX_TITLE]  # PostgreSQL cannot store U+0000.
     row["bytes"] = len(text.encode()) if copy.state in WITH_TEXT and (copy.post_id or typed.strip()) else 0
     tx.execute(DraftCopy.insert(row))
+
+
+def _put_away(tx: Transaction, former: Copy, sent: Sent) -> None:
+    """Delete a text that a form has continued, but set it aside if the form lacks a passage of it.
+
+    The passage may be removed a few words at a time: the first text stays LONGER until it is set aside, or the form is
+    as long again.
+    """
+    kept, text, form = former, text_of(tx, former.id), sent.copy.id
+    for longer in listing(tx, LONGER, draft=former.draft):
+        if {*json.loads(longer.seen)} & {former.id, form}:
+            longer_text, superfluous = text_of(tx, longer.id), longer
+            if not lacks(longer_text, text):
+                kept, text, superfluous = longer, longer_text, kept
+            tx.execute(DraftCopy.delete().where(DraftCopy.id == superfluous.id))
+    size, length = (sum(len(fields.get(name, "")) for name in WRITTEN) for fields in (text, sent.fields))
+    state = ASIDE if lacks(sent.fields, text) else LONGER if length < size else ""
+    if state != kept.state or form not in json.loads(kept.seen):
+        put_away = {"id": secrets.token_urlsafe(16), "state": state, "seen": json.dumps({form: sent.copy.number})}
+        tx.execute((DraftCopy.update(put_away) if state else DraftCopy.delete()).where(DraftCopy.id == kept.id))
 
 
 def _bound(tx: Transaction, newest_id: str) -> None:
@@ -263,6 +283,7 @@ def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
     elif saved.id:
         fields = {**typed, **sent.fields, "base": base}
         _write(tx, sent._replace(copy=saved, fields=fields), current(tx, saved.draft))
+        tx.execute(DraftCopy.delete().where(DraftCopy.draft == saved.draft, DraftCopy.state == LONGER))
 
 
 def discard(tx: Transaction, copy_id: str) -> Copy:
