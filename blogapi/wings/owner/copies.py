@@ -227,13 +227,13 @@ def _put_away(tx: Transaction, former: Copy, sent: Sent) -> None:
     The passage may be removed a few words at a time: the first text stays LONGER until it is set aside, or the form is
     as long again.
     """
-    kept, text, form = former, text_of(tx, former.id), sent.copy.id
-    for longer in listing(tx, LONGER, draft=former.draft):
-        if {*json.loads(longer.seen)} & {former.id, form}:
-            longer_text, superfluous = text_of(tx, longer.id), longer
-            if not lacks(longer_text, text):
-                kept, text, superfluous = longer, longer_text, kept
-            tx.execute(DraftCopy.delete().where(DraftCopy.id == superfluous.id))
+    form = sent.copy.id
+    mine = (copy for copy in listing(tx, LONGER, draft=former.draft) if {*json.loads(copy.seen)} & {former.id, form})
+    kept, text = former, text_of(tx, former.id)
+    if longer := next(mine, None):
+        longer_text = text_of(tx, longer.id)
+        kept, text, other = (former, text, longer) if lacks(longer_text, text) else (longer, longer_text, former)
+        tx.execute(DraftCopy.delete().where(DraftCopy.id == other.id))
     size, length = (sum(len(fields.get(name, "")) for name in WRITTEN) for fields in (text, sent.fields))
     state = ASIDE if lacks(sent.fields, text) else LONGER if length < size else ""
     if state != kept.state or form not in json.loads(kept.seen):
