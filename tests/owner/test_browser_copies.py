@@ -218,6 +218,10 @@ def test_a_post_that_was_deleted_elsewhere_is_known_before_it_is_saved(window):
     window.service.request("DELETE", "/v1/posts/1")
     window.fill(content=" Mine.")
     window.send("This post was deleted elsewhere.")
+    window.service.request("POST", "/v1/trash/1/restore")
+    window.come_back()
+    eventually(lambda: "elsewhere" not in window.text)  # The post is as it was.
+    window.service.request("DELETE", "/v1/posts/1")
     with window.next_page():
         window.click("Update")
     assert "Not saved, but nothing is lost" in window.text

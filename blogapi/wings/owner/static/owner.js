@@ -42,12 +42,13 @@ export const shownTime = (text, hasTime = text.length > 10) => { // without the 
 document.querySelectorAll("time").forEach((each) => Object.assign(each, { textContent: shownTime(each.dateTime), title: zone }));
 for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   const sent = create("input", { type: "hidden", name: field.name, value: field.dataset.time });
-  const show = (moment) => isNaN(moment) || (field.value = new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 19));
+  const show = (moment) => isNaN(moment) || (field.value = new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 16));
   field.value && show(new Date(field.dataset.time));
   const effects = [...field.form.querySelectorAll(".effect")].map((each) => [each, each.textContent]);
   const explain = () => {
     const isLater = new Date(field.value) > new Date();
-    effects.forEach(([each, usual]) => (each.textContent = isLater ? `Readers will not see it until ${shownTime(field.value)}.` : usual));
+    const kept = field.value && field.form.querySelector("[value=published][data-when]") ? ` Readers will see the date ${shownTime(field.value)}.` : "";
+    effects.forEach(([each, usual]) => (each.textContent = isLater ? `Readers will not see it until ${shownTime(field.value)}.` : usual + kept));
     field.form.querySelectorAll("[data-when]").forEach((each) => (each.hidden = isLater !== (each.dataset.when === "later")));
   };
   explain();
@@ -99,8 +100,7 @@ export const put = async (record, keepalive = false) => {
   if (sizeOf(record) > 4e6) {
     return { status: 413 }; // The server would refuse it by closing the connection.
   }
-  const signal = keepalive ? undefined : AbortSignal.timeout(30000);
-  const answer = await fetch(copies + record.copy, { method: "PUT", body: formOf(record), keepalive, signal }).catch(() => null);
+  const answer = await fetch(copies + record.copy, { method: "PUT", body: formOf(record), keepalive, signal: keepalive ? undefined : AbortSignal.timeout(30000) }).catch(() => null);
   const json = await answer?.json().catch(() => null);
   const status = answer?.ok && !json ? 502 : (answer?.status ?? 0); // A 200 without JSON comes from a proxy.
   const isThere = status === 200 || status === 409;

@@ -80,7 +80,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     Footnote: addFootnote,
   };
   const stops = [...document.querySelectorAll(".tools button")];
-  stops.forEach((each) => each.addEventListener("click", actions[each.title]));
+  stops.forEach((each) => each.addEventListener("click", actions[each.textContent]));
   stops[0].parentNode.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const target = stops.at((stops.indexOf(event.target) + (step ?? 0)) % stops.length);
@@ -197,8 +197,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   };
   const reveal = () => { // Show the block with the caret, or the one before it. Each block has the number of its first line.
     const line = editor.doc.slice(0, editor.selection[1]).split("\n").length - 1;
-    const begun = [...shown.querySelectorAll("[data-line]")].filter((each) => each.dataset.line <= line);
-    const block = begun.sort((one, other) => one.dataset.line - other.dataset.line).at(-1);
+    const block = [...shown.querySelectorAll("[data-line]")].filter((each) => each.dataset.line <= line).sort((one, other) => one.dataset.line - other.dataset.line).at(-1);
     if (block?.matches("code")) { // It can be longer than the window, so only the line with the caret counts.
       const above = line - block.dataset.line - 1;
       block.style.scrollMargin = `${-above}lh 0 ${above + 2 - block.textContent.split("\n").length}lh`;

@@ -40,7 +40,7 @@ const next = () => {
 // A button saves the text as it was when the button was pressed or, if a paste or upload was still in progress, as it stood once that had finished.
 const freeze = () => pressed && !editor.isAdding && (pressed.text ??= typed());
 const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, previous: previous.value });
-const question = () => ({ copy: copy.value, number: String(had), previous: previous.value, draft: draft.value, status: status.value });
+const question = () => ({ copy: copy.value, number: String(had), previous: previous.value, draft: draft.value, status: status.value, base: base.value });
 const linkTo = (href, text) => (href ? [" ", create("a", { href }, text)] : []);
 const REASONS = { 0: "there is no connection", 403: "you are signed out; sign in again in a new tab" };
 
@@ -95,7 +95,7 @@ const takeIn = (answer, isNews) => {
       clear(alarm("missed"));
       outcome = say("No unsaved changes", "kept");
     } else if (isNews && state !== "saving") {
-      say(`Kept ${time()}${innerWidth > 480 ? ", not in the post yet" : ""}`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
+      say(`Kept ${time()}${innerWidth > 480 ? `, not ${isNew() ? "saved as a draft" : "in the post"} yet` : ""}`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
     }
     suggest(answer);
   }
