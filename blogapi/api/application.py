@@ -1,7 +1,7 @@
 """Adapt Flask: use our request class, and cache routes."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import flask
@@ -10,14 +10,6 @@ from werkzeug.routing import Map, MapAdapter, Rule
 
 from blogapi.api.request import Request
 from blogapi.api.service import EXTENSION, SERVICE
-
-
-class Route(Rule):
-    """A rule that compiles the code that builds its URLs when it is first used, which is never: only Flask needs it."""
-
-    def _compile_builder(self, append_unknown: bool = True) -> Callable:
-        compiled = cache(partial(super()._compile_builder, append_unknown))
-        return lambda rule, *arguments, **values: compiled()(rule, *arguments, **values)
 
 
 class Routes(MapAdapter):
@@ -36,7 +28,6 @@ def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, Mapping[str,
 
 class Application(Flask):
     request_class = Request
-    url_rule_class = Route
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
         environ[SERVICE] = service = self.extensions[EXTENSION]
