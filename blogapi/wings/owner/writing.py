@@ -160,8 +160,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if now and rival:
         mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.previous)
         answer |= {"previous": now.text_id, "at": now.saved_at, "browser": now.browser, "mine": mine.id if mine else ""}
-        is_aside = mine is not None and mine.id == copy_id and mine.state in (*FORMER, DISCARDED)
-        answer |= {"is_untouched": rival == UNTOUCHED, "is_aside": is_aside}
+        answer["is_untouched"] = rival == UNTOUCHED
     return jsonify(answer), 409 if rival else 200
 
 

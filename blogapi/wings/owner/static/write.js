@@ -82,7 +82,7 @@ const takeIn = (answer, isNews) => {
   const isSeen = answer.etag === post.elements.replaces?.value; // The page compares the two versions.
   const isNewer = answer.is_untouched || answer.is_merged || isPublished || (answer.etag && isOther && !isSeen && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
-    const lost = answer.is_aside && copies + answer.mine; // A reload keeps the state of the history.
+    const lost = answer.mine === copy.value && copies + answer.mine; // A reload keeps the state of the history.
     history.replaceState({ ...history.state, lost, merged: answer.is_merged }, "", answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form);
     location.reload((state = "leaving")); // The post may have been created.
   } else if (answer.status === 409) {
