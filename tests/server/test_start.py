@@ -74,13 +74,13 @@ def test_at_a_low_priority_that_it_may_not_raise_it_runs_threads_at_the_same(tmp
         assert {os.getpriority(os.PRIO_PROCESS, int(thread.name)) for thread in threads} == {niceness}
 
 
-def test_a_signal_does_not_start_a_second_worker(service):
-    worker = service.worker
+def test_a_signal_does_not_start_a_second_worker(server):
+    worker = server.worker
     for number in (signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR2):
-        service.process.send_signal(number)
-        eventually(lambda name=number.name: f"{name} is ignored" in service.log)
-    assert service.log.count("Booting worker") == 1
-    assert service.worker == worker
+        server.process.send_signal(number)
+        eventually(lambda name=number.name: f"{name} is ignored" in server.log)
+    assert server.log.count("Booting worker") == 1
+    assert server.worker == worker
 
 
 def test_a_server_that_may_open_too_few_files_is_refused(tmp_path):
@@ -88,15 +88,16 @@ def test_a_server_that_may_open_too_few_files_is_refused(tmp_path):
     assert (status, last) == (1, "blogapi: the limit on open files must be at least 256, not 64; see ulimit -Hn")
 
 
-def test_a_second_server_on_a_database_or_one_with_two_names_is_refused(service, tmp_path):
+def test_a_second_server_on_a_database_or_one_with_two_names_is_refused(server, tmp_path):
     link = tmp_path / "link.db"
-    link.symlink_to(service.database)
+    link.symlink_to(server.database)
     used = f"blogapi: another server is using the database {link}"
     assert refusal(tmp_path, BLOGAPI_DATABASE=str(link)) == (1, used)
     link.unlink()
-    link.hardlink_to(service.database)
+    link.hardlink_to(server.database)
     two_names = f"blogapi: the database {link} has several names (hard links): remove the other names, or use a copy"
     assert refusal(tmp_path, BLOGAPI_DATABASE=str(link)) == (1, two_names)
+    link.unlink()
 
 
 def test_it_warns_of_a_database_that_others_can_read(service):
