@@ -27,7 +27,8 @@ def loaf(tmp_path):
 def test_images_are_chosen_pasted_and_dropped_where_the_cursor_is_each_on_a_line_of_its_own(window, loaf):
     window.open("/settings/posts/new")
     window.fill(file=str(loaf.with_name("IMG_0123.png")))
-    eventually(lambda: "IMG_0123.png was added. Describe it between [ and ] for people" in window.text)
+    window.said("IMG_0123.png was added. Describe the image in the [ ].")
+    window.said("yet. Describe the image in the [ ].")
     assert window.value("content").startswith("![](http")
     window.fill(content=(Keys.CONTROL, "a", Keys.DELETE))
     window.run("rememberChosenFile")

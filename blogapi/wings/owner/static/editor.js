@@ -26,8 +26,7 @@ export const openEditor = (area, isAdded) => {
   const insert = (text, from = area.selectionStart, to = area.selectionEnd, selected = [from + text.length]) => {
     area.focus({ preventScroll: true });
     area.setSelectionRange(from, to);
-    const isOpen = document.activeElement === area; // false while a dialog is open
-    if ((from !== to || text) && !(isOpen && (text ? insertText(text) : document.execCommand("delete")))) {
+    if ((from !== to || text) && !(document.activeElement === area && (text ? insertText(text) : document.execCommand("delete")))) { // in a dialog
       area.setRangeText(text, from, to, "end");
       area.dispatchEvent(new Event("input", { bubbles: true }));
     }

@@ -77,8 +77,8 @@ const tags = post.elements.tags;
 const known = [...tags.list.options].map((each) => each.value);
 tags.addEventListener("input", () => {
   const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1); // Suggest completions for the last tag.
-  const others = known.filter((name) => !before.toLowerCase().split(/, */).includes(name.toLowerCase()));
-  tags.list.replaceChildren(...others.map((name) => new Option("", `${before}${before && " "}${name}`)));
+  const isOther = (name) => !before.toLowerCase().split(/, */).includes(name.toLowerCase());
+  tags.list.replaceChildren(...known.filter(isOther).map((name) => new Option("", `${before}${before && " "}${name}`)));
 });
 
 // The title is a single line that wraps. Enter leads to the content.

@@ -14,8 +14,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   // Shrink photographs before the upload, unless the checkbox is cleared.
   const smaller = async (image) => {
     const isJpeg = image.type === "image/jpeg";
-    const isPhotograph = isJpeg || /\.hei[cf]$/i.test(image.name);
-    const picture = isPhotograph && (await createImageBitmap(image).catch(() => null));
+    const picture = (isJpeg || /\.hei[cf]$/i.test(image.name)) && (await createImageBitmap(image).catch(() => null));
     const scale = Math.min(1, 2560 / Math.max(picture?.width, picture?.height));
     if (!picture || (isJpeg && (scale === 1 || !document.getElementById("shrinks").checked))) {
       return image;
@@ -30,9 +29,9 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     alarm("image");
     const page = await load(upload.action, { method: "POST", body: formOf({ form_token: upload.elements.form_token.value, file: await smaller(image) }) });
     const [url, markdown] = ["address", "markdown"].map((id) => page.getElementById(id)?.textContent);
-    const offered = page.body.hasChildNodes() ? [] : [button("Try again", again, "quiet")];
-    say(url ? `${image.name} was added.${markdown.startsWith("![]") ? " Describe it between [ and ] for people who cannot see it." : ""}` : "", image);
-    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`, ...offered);
+    const request = markdown?.startsWith("![]") ? "Describe the image in the [ ]." : "";
+    say(url ? (innerWidth > 480 ? `${image.name} was added. ${request}` : request || "The image was added.") : "", image);
+    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`, page.body.hasChildNodes() ? "" : button("Try again", again, "quiet"));
     return { url, markdown };
   };
 

@@ -158,8 +158,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const markdown = html.length > MAX_PASTED ? [] : await inParts(cleaned(html), convert).catch(() => []);
     await editor.settled();
     const whole = markdown.join("\n\n");
-    const last = lastFootnote(); // The numbers of pasted footnotes continue those in the text.
-    const numbered = whole.replace(/\[\^(\d+)\]/g, (mark, number) => (whole.includes(`${mark}:`) ? `[^${Number(number) + last}]` : mark));
+    const numbered = whole.replace(/\[\^(\d+)\]/g, (mark, number) => (whole.includes(`${mark}:`) ? `[^${Number(number) + lastFootnote()}]` : mark)); // after those in the text
     editor.fill(place, numbered || text.replace(/\r\n?/g, "\n"));
     const lost = html.match(/<img\b[^>]*\ssrc=["']?file:/gi)?.length;
     say("");
@@ -187,8 +186,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   area.addEventListener("drop", (event) => event.dataTransfer.files.length && images.add(event.dataTransfer.files, event.preventDefault()));
 
   // The preview is shown beside the text or, on a narrow screen, in place of the text, and follows changes.
-  const shown = document.querySelector(".preview.shown");
-  const toggle = document.getElementById("preview");
+  const [shown, toggle] = [document.querySelector(".preview.shown"), document.getElementById("preview")];
   let [drawing, isLate] = [null, false];
   const draw = async () => {
     const page = await load(toggle.formAction, { method: "POST", body: new FormData(post) });

@@ -95,7 +95,8 @@ const takeIn = (answer, isNews) => {
       clear(alarm("missed"));
       outcome = say("No unsaved changes", "kept");
     } else if (isNews && state !== "saving") {
-      say(`Kept ${time()}${innerWidth > 480 ? `, not ${isNew() ? "saved as a draft" : "in the post"} yet` : ""}`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
+      const request = content.value.includes("![](") ? (/Describe the image .*?\]\./.exec(bar.textContent)?.[0] ?? "") : ""; // It stays until the writer has done so.
+      say(innerWidth > 480 ? `Kept ${time()}, not ${isNew() ? "saved as a draft" : "in the post"} yet${request && ". "}${request}` : request || `Kept ${time()}`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
     }
     suggest(answer);
   }
