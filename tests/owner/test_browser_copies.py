@@ -238,8 +238,9 @@ def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(wi
     window.service.request("PATCH", "/v1/posts/2", published)
     window.fill(content="t")
     window.send("This post is live now.")
+    assert window.value("slug") == "bread"
     with window.next_page():
-        window.click("Save draft")
+        window.click("Update…")
     assert "Not saved: this post is live now. Press Update to show readers the text below." in window.text
     assert window.stored(2) == "Rises."
     window.fill(content="ence.")

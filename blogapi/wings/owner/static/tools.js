@@ -82,8 +82,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   const stops = [...document.querySelectorAll(".tools button")];
   stops.forEach((each) => each.addEventListener("click", actions[each.textContent]));
   stops[0].parentNode.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    const target = stops.at((stops.indexOf(event.target) + (step ?? 0)) % stops.length);
+    const target = stops.at((stops.indexOf(event.target) + ({ ArrowRight: 1, ArrowLeft: -1 }[event.key] ?? 0)) % stops.length);
     stops.forEach((each) => (each.tabIndex = each === target ? 0 : -1));
     target.focus();
   });

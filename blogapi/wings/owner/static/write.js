@@ -90,6 +90,7 @@ const takeIn = (answer, isNews) => {
   } else {
     alarm("rival", (asked = ""));
     (isOther && isSeen) || alarm("changed", isOther ? answer.warning : "");
+    answer.status_of_post === "published" && status.value !== "published" && ([document.querySelector(".state").textContent, saveButton.textContent] = ["published", "Update…"]);
     if (answer.is_saved && savedAt !== had && !isUnsent()) {
       savedAt = had;
       clear(alarm("missed"));
@@ -104,7 +105,7 @@ const takeIn = (answer, isNews) => {
 // Derive the slug from the title until the writer edits the slug. If it equals `suggested`, the server derives it as well.
 const suggest = ({ slug, address }) => {
   const { slug: field, suggested } = post.elements;
-  if (slug !== undefined && ["", suggested.value].includes(field.value) && document.activeElement !== field) {
+  if (slug !== undefined && (slug || isNew()) && ["", suggested.value].includes(field.value) && document.activeElement !== field) {
     field.value = suggested.value = slug;
   }
   address && (document.getElementById("address-on-site").textContent = `Its address: ${address}`);
