@@ -36,14 +36,14 @@ def test_a_broken_request_is_refused(server, data, end, answer):
     assert refused(server, data, end) == answer
 
 
-def test_many_small_chunks_let_others_have_their_turn(server):
-    data = CHUNKED.replace(b"{key}", server.key.encode()) + b"1\r\n \r\n" * 1_500_000
+def test_many_small_chunks_let_others_have_their_turn(service):
+    data = CHUNKED.replace(b"{key}", service.key.encode()) + b"1\r\n \r\n" * 1_500_000
     waits = []
-    with server.connect() as sock:
+    with service.connect() as sock:
         sender = threading.Thread(target=sock.sendall, args=(data,))
         sender.start()
         while sender.is_alive():
-            waits.append(server.wait("/healthz"))
+            waits.append(service.wait("/healthz"))
         sender.join()
         assert read_answer(sock)[2]["message"] == INVALID[1]
     assert max(worked for _, worked in waits) < 0.1
