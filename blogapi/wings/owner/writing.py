@@ -174,9 +174,8 @@ def news_of(post_id: int | None) -> dict[str, Any]:
             return {"etag": "", "warning": DELETED}
         post = documents.load(document)
         news = {"etag": etag_of(document), "status_of_post": post["status"], "published_at": post.get("published_at")}
-        news["warning"] = LIVE if post["status"] == "published" != g.form.get("status") else CHANGED
-        if news["warning"] == CHANGED and base_of(as_typed(post)) == g.form.get("base"):
-            news["warning"] = ""  # The post is again as this form knows it, for example after a deletion was undone.
+        warning = CHANGED if base_of(as_typed(post)) != g.form.get("base") else ""  # unless the changes were undone
+        news["warning"] = LIVE if post["status"] == "published" != g.form.get("status") else warning
         news["url"] = url_of(post) if post["status"] == "published" else ""
         typed = g.form.to_dict() | {"slug": g.form.get("slug") or post["slug"]}
         news["is_saved"] = "content" in typed and as_typed(post).items() <= typed.items()
