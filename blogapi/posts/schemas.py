@@ -9,30 +9,8 @@ from typing import Any
 from marshmallow import ValidationError, fields, post_load, pre_load, validates_schema
 
 from blogapi import documents
-from blogapi.api.schemas import (
-    CURSOR_TIME,
-    NOT_NULL,
-    TEXT,
-    InputSchema,
-    Line,
-    Names,
-    Pattern,
-    QuerySchema,
-    Text,
-    Time,
-    Url,
-    choice,
-    distinct,
-    doc,
-    length,
-    matching,
-    page_size,
-    parse_cursor,
-    parse_id,
-    parse_time,
-    parsed_by,
-    visible,
-)
+from blogapi.api import schemas
+from blogapi.api.schemas import TEXT, Line, Pattern, Text, choice, distinct, doc, length, matching, parsed_by, visible
 from blogapi.clock import later
 from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
@@ -62,7 +40,7 @@ def params_field(description: str, merges: bool = False) -> fields.Dict:
 
     bounds = "Strings, numbers, booleans, arrays and objects, at most 500, 8 levels deep, and 32 KiB as JSON."
     names = "Names have 1 to 64 characters." + " They are merged at every level; null removes a name." * merges
-    messages = NOT_NULL | {"invalid": "must be an object"}
+    messages = schemas.NOT_NULL | {"invalid": "must be an object"}
     return fields.Dict(error_messages=messages, post_load=check, **doc(f"{description} {bounds} {names}"))
 
 
@@ -100,8 +78,8 @@ INPUT_TYPES: dict[documents.Kind, Callable[[documents.Field], fields.Field]] = {
     "status": lambda field: choice(documents.STATUSES, field.description),
     "slug": _slug,
     "tags": _tags,
-    "url": lambda field: Url(field.description, minimum=0),
-    "time": lambda field: Time(**doc(field.description)),
+    "url": lambda field: schemas.Url(field.description, minimum=0),
+    "time": lambda field: schemas.Time(**doc(field.description)),
     "params": lambda field: params_field(field.description),
     "slugs": _slugs,
 }
@@ -112,7 +90,7 @@ def input_field(name: str) -> fields.Field:
     return INPUT_TYPES[field.kind](field)
 
 
-FieldsSchema: Any = InputSchema.from_dict({name: input_field(name) for name in documents.INPUT_FIELDS})
+FieldsSchema: Any = schemas.InputSchema.from_dict({name: input_field(name) for name in documents.INPUT_FIELDS})
 
 
 class PostInputSchema(FieldsSchema):
@@ -205,7 +183,7 @@ class Before(fields.String):
 
     def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> Any:
         sort = data.get("sort")
-        return parse_cursor(value, f"sort={sort}") if sort in TIMED_ORDERS else parse_id(value)
+        return schemas.parse_cursor(value, f"sort={sort}") if sort in TIMED_ORDERS else schemas.parse_id(value)
 
 
 def parse_moment(text: str, fraction: timedelta = SECOND) -> str:
@@ -214,7 +192,7 @@ def parse_moment(text: str, fraction: timedelta = SECOND) -> str:
     If the time has a fraction of a second, `fraction` replaces it. By default, it is rounded up to a whole second.
     """
     try:
-        time = parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
+        time = schemas.parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
         return later(time, fraction) if FRACTION.search(text) else time
     except (ValueError, OverflowError):
         raise ValidationError(
@@ -233,10 +211,10 @@ def has_words(text: str) -> None:
         raise ValidationError("must have a letter or a digit")
 
 
-class ListQuerySchema(QuerySchema):
+class ListQuerySchema(schemas.QuerySchema):
     """The query of `GET /v1/posts`."""
 
-    limit = page_size("posts")
+    limit = schemas.page_size("posts")
     status = choice(documents.STATUSES, "Only posts with this status.")
     tag = parsed_by(
         parse_tag, "Only posts with this tag; letter case does not matter.", pattern=r"\S", example="Travel"
@@ -244,7 +222,7 @@ class ListQuerySchema(QuerySchema):
     before = Before(
         **doc(
             "Only posts created before the one with this id; with another `sort`, the value from `Link`.",
-            pattern=f"^(({CURSOR_TIME}|title|text)_)?{documents.ID_PATTERN}$",
+            pattern=f"^(({schemas.CURSOR_TIME}|title|text)_)?{documents.ID_PATTERN}$",
             example="7",
         )
     )
@@ -266,7 +244,7 @@ class ListQuerySchema(QuerySchema):
         pattern=MOMENT,
         example="2026-11-20T10:10:00Z",
     )
-    fields: Any = Names(  # shadows an attribute of Schema and, in the rest of this class, the module
+    fields: Any = schemas.Names(  # shadows an attribute of Schema and, in the rest of this class, the module
         choice(tuple(documents.FIELDS), "A field."),
         post_load=parse_names,
         **doc(
