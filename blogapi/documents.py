@@ -173,3 +173,12 @@ def each_text(value: Any, replace: Callable[[str], str]) -> Any:
     if isinstance(value, list):
         return [each_text(item, replace) for item in value]
     return {name: each_text(part, replace) for name, part in value.items()} if isinstance(value, dict) else value
+
+
+def filtered(value: Any, keep: Callable[[str, Any], bool]) -> Any:
+    """Return a field's value without the entries, at any depth, for which `keep(name, value)` is false."""
+    if isinstance(value, list):
+        return [filtered(item, keep) for item in value]
+    if isinstance(value, dict):
+        return {name: filtered(part, keep) for name, part in value.items() if keep(name, part)}
+    return value

@@ -56,11 +56,6 @@ def _mark_links(places: Mapping[str, int], links: Iterable[Link]) -> dict[int, s
     return names
 
 
-def indented(element: Element, text: str) -> str:
-    """Return a note in Markdown, given its text."""
-    return re.sub(r"\n(?!\n)", "\n    ", text.strip())
-
-
 def _find_links(tree: Element) -> tuple[list[Element], dict[str, int], list[Link]]:
     """Return the containers, the place of each name, and the links, in the order of the document."""
     containers, places, links = [tree], dict[str, int](), list[Link]()

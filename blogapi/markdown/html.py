@@ -9,7 +9,7 @@ from turbohtml import Comment, Element, Markdown, Node, Text, parse_fragment
 from turbohtml.clean import OnDisallowed, Policy, Sanitizer
 
 from blogapi.markdown import ENCODED
-from blogapi.markdown.footnotes import NOTE, indented, mark_footnotes
+from blogapi.markdown.footnotes import NOTE, mark_footnotes
 from blogapi.markdown.front_matter import MarkdownError
 
 # Text that is never escaped: [gallery ids="1,2"], [/caption], [^1], URLs, and characters inside a_b, 3.4 and C:\d
@@ -115,7 +115,7 @@ def _as_html(element: Element, text: str) -> str:
 
 TAG_CONVERTERS = dict.fromkeys(("abbr", "ins", "kbd", "mark", "sub", "sup", "u"), _as_html) | {
     "details": lambda tag, text: f"<details{' open' if 'open' in tag.attrs else ''}>\n\n{text.strip()}\n\n</details>",
-    NOTE: indented,
+    NOTE: lambda element, text: re.sub(r"\n(?!\n)", "\n    ", text.strip()),
     "rp": lambda element, text: text,
     "summary": lambda element, text: _one_block(element.html),
 }

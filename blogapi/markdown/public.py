@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from blogapi.clock import LATEST, rfc3339
-from blogapi.documents import MAX_PARAM_NAME
+from blogapi.documents import MAX_PARAM_NAME, filtered
 from blogapi.markdown.dates import looks_like_date, rfc3339_or_empty
 from blogapi.markdown.front_matter import shown
 from blogapi.markdown.programs import NAMES_OF_FIELDS
@@ -68,10 +68,6 @@ def _hides(value: str, now: str) -> bool:
     return value not in OFF and not PART_OF_PAGE.search(value)
 
 
-def _limits(value: str, now: str) -> bool:
-    return value not in PUBLIC and not re.match("[1-9]", value)  # A date does not hide a post.
-
-
 def _says_hidden(value: str, now: str) -> bool:
     return value in OFF or (bool(HIDING.search(_plain(value))) and not PART_OF_PAGE.search(value))
 
@@ -92,7 +88,8 @@ def _is_future(value: str, now: str) -> bool:
 # digits only). `_hides` also applies to names that match HIDING. A post is hidden if any test is true.
 NAMES: dict[Callable[[str, str], bool], str] = {
     _hides: PASSWORD.pattern,
-    _limits: (
+    # A date does not hide a post.
+    lambda value, now: value not in PUBLIC and not re.match("[1-9]", value): (
         "publish(ed|able)?|public|status|visibility|privacy|accessroles?|.*acl|permissions?|access|groups?|roles?|viewers"
         "|readers|(who)?can(view|read|see)|(allowed|restrictedto|visibleto|only)(users?|groups?|roles?)"
         "|build(render|list)"  # Hugo
@@ -142,11 +139,7 @@ def hides(name: str, value: Any) -> bool:
 
 
 def without_passwords(value: Any) -> Any:
-    if isinstance(value, list):
-        return list(map(without_passwords, value))
-    if not isinstance(value, dict):
-        return value
-    return {name: without_passwords(part) for name, part in value.items() if not _is_password(name, part)}
+    return filtered(value, lambda name, part: not _is_password(name, part))
 
 
 def _is_password(name: str, value: Any) -> bool:

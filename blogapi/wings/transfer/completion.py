@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from blogapi.api.schemas import URL
-from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS, STATUSES, is_slug
+from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS, STATUSES, filtered, is_slug
 from blogapi.markdown.dates import looks_like_date
 from blogapi.markdown.fields import EPOCH
 from blogapi.markdown.front_matter import shortened
@@ -36,20 +36,11 @@ def shorten(item: Item) -> None:
         if len(distinct) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in tags):
             notes[Note.MANY_TAGS] = line_of("tags")
         fields["tags"] = [*distinct.values()][:MAX_TAGS]
-    fields["params"] = fitting = _fitting(_with_valid_names(params))
+    fields["params"] = fitting = _fitting(filtered(params, lambda name, _: is_name(name)))
     if not fitting:
         del fields["params"]
     if left_out := [name for name, value in params.items() if (name, value) not in fitting.items()]:
         notes[Note.LARGE_PARAMS] = line_of(left_out[0]), ", ".join(map(shortened, left_out))
-
-
-def _with_valid_names(value: Any) -> Any:
-    """Remove entries from a value if their names are too long or invisible."""
-    if isinstance(value, list):
-        return list(map(_with_valid_names, value))
-    if isinstance(value, dict):
-        return {name: _with_valid_names(part) for name, part in value.items() if is_name(name)}
-    return value
 
 
 def _fitting(params: dict[str, Any]) -> dict[str, Any]:
