@@ -16,6 +16,7 @@ from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
 from blogapi.storage.engine import AsBytes, Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, Rejected, Unavailable
+from blogapi.storage.keys import digest_of
 from blogapi.storage.models import DraftCopy, Post, Proposal, Revision, model
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 
@@ -205,16 +206,12 @@ def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> Store
 
 def find_fetched(reader: Reader, url: str) -> StoredImage | None:
     """Return the image that was downloaded from this URL, if it is still stored."""
-    row = reader.row(SELECT_FETCHED, url=sha256(url))
+    row = reader.row(SELECT_FETCHED, url=digest_of(url))
     return find(reader, row[0]) if row else None
 
 
 def remember_fetched(tx: Transaction, url: str, image_id: str) -> None:
-    tx.execute(INSERT_FETCHED, url=sha256(url), id=image_id)
-
-
-def sha256(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
+    tx.execute(INSERT_FETCHED, url=digest_of(url), id=image_id)
 
 
 SELECT_FETCHED = Compiled(FetchedImage.select(FetchedImage.image_id).where(FetchedImage.url == Placeholder("url")))
