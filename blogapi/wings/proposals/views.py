@@ -74,13 +74,13 @@ def propose_change(request: Request, post: posts.PostRef) -> Response:
 @views.operation("GET /v1/posts/<id:post>/proposals", LIST, query=QUERY, scopes=READ_SCOPES)
 def list_proposals(request: Request, post: posts.PostRef) -> Response:
     """List the proposals for a post, newest first."""
-    return page_response(request, post)
+    return list_response(request, proposals.page(request.database, post, **request.query))
 
 
 @views.operation("GET /v1/proposals", LIST, query=QUERY, scopes=READ_SCOPES)
 def list_all_proposals(request: Request) -> Response:
     """List the proposals for all posts, newest first."""
-    return page_response(request)
+    return list_response(request, proposals.page(request.database, None, **request.query))
 
 
 @views.operation("GET /v1/posts/<id:post>/proposals/<id:proposal>", ONE, scopes=READ_SCOPES)
@@ -124,7 +124,3 @@ def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Resp
 def changed_since(error: proposals.ChangedSince) -> Response:
     """Return a 412 with the names of the fields that have changed."""
     return error_response(exceptions.PreconditionFailed(str(error)))
-
-
-def page_response(request: Request, post: posts.PostRef | None = None) -> Response:
-    return list_response(request, proposals.page(request.database, post, **request.query))
