@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, tzinfo
-from datetime import time as time_of_day
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -22,7 +21,6 @@ LANGUAGE_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
 
 TAG_IN_NAME = re.compile(r"\[(?!drafts?\])([^\[\]]+)\]", re.IGNORECASE)
 TAGS_IN_NAME = re.compile(rf"(?:{TAG_IN_NAME.pattern}[ ]*)+(?=.)", re.IGNORECASE)
-MIDNIGHT = time_of_day()
 MAX_TITLE_TEXT = 2000  # search for a title in at most this many characters
 # Parts of a post that cannot be its title: code, HTML, images, imports, block delimiters
 NOT_TITLE = re.compile(
@@ -119,7 +117,7 @@ def _add_time(fields: dict[str, Any], time: Any, zone: tzinfo) -> None:
     """Add a time of day to a post's date, because PieCrust stores them separately."""
     if isinstance(time, str) and "published_at" in fields:
         local = datetime_of(fields["published_at"]).astimezone(zone)
-        if local.time() == MIDNIGHT:
+        if not (local.hour or local.minute or local.second):
             fields["published_at"] = rfc3339_or_empty(f"{local.date()} {time}", zone) or fields["published_at"]
 
 
