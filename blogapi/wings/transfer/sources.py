@@ -37,31 +37,6 @@ TEMPLATES = "archetypes"  # Hugo's folder of templates for new posts
 SECTION_INDEX = "_index"  # in Hugo and Zola, the page that introduces a section
 
 
-def files_below(
-    top: Path, roots: tuple[str, ...], skip: Callable[[Path], str], with_exports: bool
-) -> Iterator[Path | LeftOut | Failure]:
-    """Yield the path of each file to read in or under a folder, and a LeftOut or Failure for every other file.
-
-    Within a folder, files are sorted by name. `skip` returns why a Markdown file is left out, as a noun phrase for the
-    report, or "" if the file is to be read. A symbolic link is read only if its target is under one of `roots`.
-    """
-    folders = [top]
-    for folder in folders:
-        try:
-            os.stat(f"{folder}/.")  # raises PermissionError, which is_dir() hides since Python 3.14
-            entries = sorted((not path.is_dir(), path) for path in folder.iterdir())  # folders first
-        except OSError as error:
-            yield Failure.of(folder, error)
-            continue
-        for is_file, path in entries:
-            if is_file:
-                yield from _file(path, roots, skip, with_exports)
-            elif reason := why_not_entered(path):
-                yield LeftOut(reason, str(path))
-            else:
-                folders.append(path)
-
-
 def why_not_entered(folder: Path) -> str:
     """Return why a folder is left out, as a noun phrase for the report, or "" if the folder is to be read."""
     if folder.name.startswith("."):
@@ -69,26 +44,6 @@ def why_not_entered(folder: Path) -> str:
     if folder.name in SKIPPED_FOLDERS or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
         return f"folder called {folder.name}"
     return "folder reached through a link" if folder.is_symlink() else ""
-
-
-def _file(
-    file: Path, roots: tuple[str, ...], skip: Callable[[Path], str], with_exports: bool
-) -> Iterator[Path | LeftOut]:
-    suffix = file.suffix.lower()
-    if file.name.startswith(OUR_FILES):
-        return
-    if file.name.startswith("."):
-        yield LeftOut("file with a name that begins with a dot")
-    elif suffix not in MARKDOWN_SUFFIXES and not (with_exports and is_part(file)):
-        yield LeftOut(f"file with the extension {file.suffix}" if suffix else "file without an extension", str(file))
-    elif file.name.partition(".")[0] == SECTION_INDEX:
-        yield LeftOut("page of a section")
-    elif kind := skip(file):
-        yield LeftOut(kind, str(file))
-    elif file.is_symlink() and not os.path.realpath(file).startswith(roots):
-        yield LeftOut("link to a target outside the folders")
-    else:
-        yield file
 
 
 MAX_ADVISED = 100  # at most this many unread files of each kind are examined to give advice
@@ -122,7 +77,7 @@ class Sources:
     post_url: str = ""  # pattern of the posts' current URLs
     date_from: str = ""  # name in front matter to read the date from if a file has no other date
     zone: tzinfo = UTC  # time zone for times without an offset, unless the site's configuration sets another
-    skip: Callable[[Path], str] = lambda path: ""  # returns why a Markdown file is left out, or ""
+    skip: Callable[[Path], str] = lambda path: ""  # returns why a Markdown file is left out (a noun phrase), or ""
     is_movable: bool = False  # whether slugs must stay the same if the folder moves or other files change
     check: Callable[[bytes], None] = lambda data: None  # raises MarkdownError for bytes that are not a post
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # path of a Markdown file -> hash
@@ -167,7 +122,7 @@ class Sources:
         if not path.is_dir():
             yield from self._read(path, path.absolute().parent, ("/",))
             return
-        for result in files_below(path, self.roots, self.skip, with_exports=not self.is_movable):
+        for result in self._files_below(path):
             if isinstance(result, Path):
                 yield from self._read(result, path, self.roots)
             elif isinstance(result, Failure):
@@ -176,6 +131,45 @@ class Sources:
                 self.unread[result.kind].append(result.path)
             else:
                 self.left_out[result.kind] += 1
+
+    def _files_below(self, top: Path) -> Iterator[Path | LeftOut | Failure]:
+        """Yield the path of each file to read in or under a folder, and a LeftOut or Failure for every other file.
+
+        Within a folder, files are sorted by name. A symbolic link is read only if its target is under one of `roots`.
+        """
+        folders = [top]
+        for folder in folders:
+            try:
+                os.stat(f"{folder}/.")  # raises PermissionError, which is_dir() hides since Python 3.14
+                entries = sorted((not path.is_dir(), path) for path in folder.iterdir())  # folders first
+            except OSError as error:
+                yield Failure.of(folder, error)
+                continue
+            for is_file, path in entries:
+                if is_file:
+                    yield from self._file(path)
+                elif reason := why_not_entered(path):
+                    yield LeftOut(reason, str(path))
+                else:
+                    folders.append(path)
+
+    def _file(self, file: Path) -> Iterator[Path | LeftOut]:
+        suffix = file.suffix.lower()
+        if file.name.startswith(OUR_FILES):
+            return
+        if file.name.startswith("."):
+            yield LeftOut("file with a name that begins with a dot")
+        elif suffix not in MARKDOWN_SUFFIXES and (self.is_movable or not is_part(file)):
+            kind = f"file with the extension {file.suffix}" if suffix else "file without an extension"
+            yield LeftOut(kind, str(file))
+        elif file.name.partition(".")[0] == SECTION_INDEX:
+            yield LeftOut("page of a section")
+        elif kind := self.skip(file):
+            yield LeftOut(kind, str(file))
+        elif file.is_symlink() and not os.path.realpath(file).startswith(self.roots):
+            yield LeftOut("link to a target outside the folders")
+        else:
+            yield file
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
         """Read a file in one of the folders `roots`, unless it has already been read through another path."""
