@@ -1,9 +1,10 @@
-"""Recognize forbidden, visible and white-space characters, and compare names and texts."""
+"""Recognize forbidden, visible and white-space characters, and compare names, texts and lines."""
 
 import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Mapping
+from difflib import unified_diff
 from typing import AnyStr
 
 import regex
@@ -19,6 +20,11 @@ WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0
 # A passage is PASSAGE characters long or, in a short text, half of the text, but at least SHORT_PASSAGE characters.
 PASSAGE, SHORT_PASSAGE = 200, 20
 PIECE, MAX_SEARCHED = 8, 100_000  # in characters; searching a longer text for each piece would take too long
+CONTEXT = 2  # number of unchanged lines shown before and after a change
+MAX_COMPARED = 300  # maximum number of lines compared one by one, because the comparison takes quadratic time
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on the lines shown, their length, and the total
+# The kind and text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
+Lines = list[tuple[str, str]]
 MAX_FOLDED = 600  # maximum number of characters used to compare names; even decomposed tags are shorter
 
 
@@ -49,6 +55,42 @@ def lacks_passage(new: str, old: str) -> bool:
     pieces = [removed[at : at + PIECE] for at in range(0, len(removed), PIECE)]
     missing = {*pieces}.difference(added[at : at + PIECE] for at in range(len(added)))
     return sum(len(piece) for piece in pieces if piece in missing) >= needed
+
+
+def changed_lines(old: str, new: str) -> Lines:
+    """Return the removed and added lines with their kinds, and a few unchanged lines around them.
+
+    To save memory, only the part between the equal lines at both ends is split, and it is split as bytes, because a
+    single emoji makes a string four times as large. If that part is long, all its lines are reported as changed.
+    """
+    if old == new:
+        return []
+    before, after = (f"\n{text}\n".encode() for text in (old, new))
+    start, end = equal_ends(before, after)
+    parts = (text[start : len(text) - end].split(b"\n", MAX_LINES + 1)[1:] for text in (before, after))
+    removed, added = ([line.decode() for line in lines] for lines in parts)
+    changes = [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
+    if max(len(removed), len(added)) <= MAX_COMPARED:
+        changes = list(unified_diff(removed, added, n=CONTEXT, lineterm=""))[3:]  # without the header lines
+    above = before[:start].rsplit(b"\n", CONTEXT)[1:]
+    below = before[len(before) - end : -1].split(b"\n", CONTEXT + 1)[1 : CONTEXT + 1]
+    same_above, same_below = ([f" {line.decode()}" for line in lines] for lines in (above, below))
+    lines: Lines = []
+    left = MAX_CHARACTERS
+    for line in [*same_above, *changes, *same_below]:
+        if len(lines) == MAX_LINES or left <= 0:
+            return [*lines, ("@", "")]
+        text = line[1:] if len(line) <= MAX_LINE else f"{line[1:MAX_LINE]}…"
+        lines.append((line[0], "" if line[0] == "@" else text))
+        left -= len(text)
+    return lines
+
+
+def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
+    """Return the sizes, in bytes, of the lines that two strings share at the start and at the end."""
+    start = old.rfind(b"\n", 0, equal_start(old, new))
+    equal = equal_start(old[start:][::-1], new[start:][::-1])
+    return start, len(old) - old.find(b"\n", len(old) - equal)
 
 
 def fold(name: str) -> str:

@@ -3,7 +3,8 @@
 import random
 import time
 
-from blogapi.wings.owner.fields import MAX_COMPARED, MAX_LINES, changed_lines, marked
+from blogapi.text import MAX_COMPARED, MAX_LINES, changed_lines
+from blogapi.wings.owner.fields import marked
 from tests.cases import cases
 from tests.timing import memory_limit
 

@@ -1,9 +1,9 @@
-"""Convert a post to the fields of its form and back, and compare two forms line by line."""
+"""Convert a post to the fields of its form and back, and compare two forms."""
 
 import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping, MutableMapping
-from difflib import SequenceMatcher, unified_diff
+from difflib import SequenceMatcher
 from itertools import groupby, pairwise
 from time import monotonic
 from typing import Any
@@ -19,7 +19,7 @@ from blogapi.markdown.front_matter import MarkdownError
 from blogapi.posts.schemas import PostInputSchema
 from blogapi.posts.storage import Fields
 from blogapi.search import index
-from blogapi.text import equal_start
+from blogapi.text import Lines, changed_lines, equal_start
 from blogapi.wings.owner.frame import local_time
 from blogapi.wings.proposals.storage import conflicts
 
@@ -33,15 +33,10 @@ MORE_FIELDS = {
     if field.presence == "optional" and field.kind in ("line", "text", "url") and name != "cover_image"
 }
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new post
-CONTEXT = 2  # number of unchanged lines shown before and after a change
-MAX_COMPARED = 300  # maximum number of lines compared one by one, because the comparison takes quadratic time
-MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits on the lines shown, their length, and the total
 BEGINNING, QUOTED = 60, 45  # number of characters that a list shows of a text, and of a change
 MAX_EQUAL, MARKING_SECONDS = 5000, 0.1  # limits on the pairs of equal words in two lines, and on the time for all lines
 MAX_SPLIT = 200_000  # do not count the changed words in longer texts, because other requests wait during the count
 Form = Mapping[str, str]  # the fields of a form
-# The kind and text of each line. Kinds: " " unchanged, "-" removed, "+" added, "@" lines skipped.
-Lines = list[tuple[str, str]]
 post_schema = PostInputSchema()
 
 
@@ -171,42 +166,6 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
         before = old.get("published_at", "")
         typed["published_at"] = before if local_time(time) == local_time(before) else time
     return typed, wrong
-
-
-def changed_lines(old: str, new: str) -> Lines:
-    """Return the removed and added lines with their kinds, and a few unchanged lines around them.
-
-    To save memory, only the part between the equal lines at both ends is split, and it is split as bytes, because a
-    single emoji makes a string four times as large. If that part is long, all its lines are reported as changed.
-    """
-    if old == new:
-        return []
-    before, after = (f"\n{text}\n".encode() for text in (old, new))
-    start, end = equal_ends(before, after)
-    parts = (text[start : len(text) - end].split(b"\n", MAX_LINES + 1)[1:] for text in (before, after))
-    removed, added = ([line.decode() for line in lines] for lines in parts)
-    changes = [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
-    if max(len(removed), len(added)) <= MAX_COMPARED:
-        changes = list(unified_diff(removed, added, n=CONTEXT, lineterm=""))[3:]  # without the header lines
-    above = before[:start].rsplit(b"\n", CONTEXT)[1:]
-    below = before[len(before) - end : -1].split(b"\n", CONTEXT + 1)[1 : CONTEXT + 1]
-    same_above, same_below = ([f" {line.decode()}" for line in lines] for lines in (above, below))
-    lines: Lines = []
-    left = MAX_CHARACTERS
-    for line in [*same_above, *changes, *same_below]:
-        if len(lines) == MAX_LINES or left <= 0:
-            return [*lines, ("@", "")]
-        text = line[1:] if len(line) <= MAX_LINE else f"{line[1:MAX_LINE]}…"
-        lines.append((line[0], "" if line[0] == "@" else text))
-        left -= len(text)
-    return lines
-
-
-def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return the sizes, in bytes, of the lines that two strings share at the start and at the end."""
-    start = old.rfind(b"\n", 0, equal_start(old, new))
-    equal = equal_start(old[start:][::-1], new[start:][::-1])
-    return start, len(old) - old.find(b"\n", len(old) - equal)
 
 
 def marked(lines: Lines) -> Lines:

@@ -25,10 +25,11 @@ from blogapi.posts.schemas import MAX_QUERY, ListQuerySchema, PostChangeSchema
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.storage.models import Author, Post
+from blogapi.text import Lines
 from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
 from blogapi.wings.owner import copies, sessions
-from blogapi.wings.owner.fields import FORM_FIELDS, Lines, as_typed, base_of, changed_fields, differing, typed_fields
+from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, base_of, changed_fields, differing, typed_fields
 from blogapi.wings.owner.frame import address, asked, done, read_notice, shows_errors
 from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.views import BEFORE
