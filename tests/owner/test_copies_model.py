@@ -200,7 +200,7 @@ class Blog:
 
 @pytest.mark.both_engines
 def test_no_typed_word_is_ever_out_of_reach(database, scale):
-    for seed in range(30 if scale == 1 else 2000):
+    for seed in range(60 if scale == 1 else 2000):
         blog = Blog(database, seed)
         for step in range(STEPS):
             blog.step()
