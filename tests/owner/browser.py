@@ -97,7 +97,7 @@ class Window:
     def said(self, text):
         """Wait until the bar of a post's form says this."""
         script = "return document.querySelector('.bar')?.innerText ?? ''"
-        self.wait(lambda browser: text in browser.execute_script(script), 60)
+        self.wait(lambda browser: text in (browser.execute_script(script) or ""), 60)  # None while a page loads
 
     def update(self):
         self.click("Update")
