@@ -37,13 +37,14 @@ TEMPLATES = "archetypes"  # Hugo's folder of templates for new posts
 SECTION_INDEX = "_index"  # in Hugo and Zola, the page that introduces a section
 
 
-def why_not_entered(folder: Path) -> str:
-    """Return why a folder is left out, as a noun phrase for the report, or "" if the folder is to be read."""
-    if folder.name.startswith("."):
-        return "folder with a name that begins with a dot"
+def folder_left_out(folder: Path) -> LeftOut | None:
+    """Describe a folder that is not read. Return None for any other folder."""
+    kind = "folder reached through a link" if folder.is_symlink() else ""
     if folder.name in SKIPPED_FOLDERS or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
-        return f"folder called {folder.name}"
-    return "folder reached through a link" if folder.is_symlink() else ""
+        kind = f"folder called {folder.name}"
+    if folder.name.startswith("."):
+        kind = "folder with a name that begins with a dot"
+    return LeftOut(kind, str(folder)) if kind else None
 
 
 MAX_ADVISED = 100  # at most this many unread files of each kind are examined to give advice
@@ -117,26 +118,11 @@ class Sources:
         pickle.dump(item, self.spool)
         return SpoolEntry(offset) if isinstance(item, Failure) else SpoolEntry.of(item, offset)
 
-    def _find(self, path: Path) -> Iterator[Item | Failure]:
-        """Read a file, or all files in and under a folder."""
-        if not path.is_dir():
-            yield from self._read(path, path.absolute().parent, ("/",))
+    def _find(self, top: Path) -> Iterator[Item | Failure]:
+        """Read a file, or all files in and under a folder. Within a folder, files are sorted by name."""
+        if not top.is_dir():
+            yield from self._read(top, top.absolute().parent, ("/",))
             return
-        for result in self._files_below(path):
-            if isinstance(result, Path):
-                yield from self._read(result, path, self.roots)
-            elif isinstance(result, Failure):
-                yield result
-            elif result.path:
-                self.unread[result.kind].append(result.path)
-            else:
-                self.left_out[result.kind] += 1
-
-    def _files_below(self, top: Path) -> Iterator[Path | LeftOut | Failure]:
-        """Yield the path of each file to read in or under a folder, and a LeftOut or Failure for every other file.
-
-        Within a folder, files are sorted by name. A symbolic link is read only if its target is under one of `roots`.
-        """
         folders = [top]
         for folder in folders:
             try:
@@ -146,30 +132,32 @@ class Sources:
                 yield Failure.of(folder, error)
                 continue
             for is_file, path in entries:
-                if is_file:
-                    yield from self._file(path)
-                elif reason := why_not_entered(path):
-                    yield LeftOut(reason, str(path))
+                if is_file and path.name.startswith(OUR_FILES):
+                    continue
+                left_out = self._file_left_out(path) if is_file else folder_left_out(path)
+                if left_out and left_out.path:
+                    self.unread[left_out.kind].append(left_out.path)
+                elif left_out:
+                    self.left_out[left_out.kind] += 1
+                elif is_file:
+                    yield from self._read(path, top, self.roots)
                 else:
                     folders.append(path)
 
-    def _file(self, file: Path) -> Iterator[Path | LeftOut]:
+    def _file_left_out(self, file: Path) -> LeftOut | None:
+        """Describe a file in a folder that is not read. Return None for any other file."""
         suffix = file.suffix.lower()
-        if file.name.startswith(OUR_FILES):
-            return
         if file.name.startswith("."):
-            yield LeftOut("file with a name that begins with a dot")
-        elif suffix not in MARKDOWN_SUFFIXES and (self.is_movable or not is_part(file)):
+            return LeftOut("file with a name that begins with a dot")
+        if suffix not in MARKDOWN_SUFFIXES and (self.is_movable or not is_part(file)):
             kind = f"file with the extension {file.suffix}" if suffix else "file without an extension"
-            yield LeftOut(kind, str(file))
-        elif file.name.partition(".")[0] == SECTION_INDEX:
-            yield LeftOut("page of a section")
-        elif kind := self.skip(file):
-            yield LeftOut(kind, str(file))
-        elif file.is_symlink() and not os.path.realpath(file).startswith(self.roots):
-            yield LeftOut("link to a target outside the folders")
-        else:
-            yield file
+            return LeftOut(kind, str(file))
+        if file.name.partition(".")[0] == SECTION_INDEX:
+            return LeftOut("page of a section")
+        if kind := self.skip(file):
+            return LeftOut(kind, str(file))
+        is_outside = file.is_symlink() and not os.path.realpath(file).startswith(self.roots)
+        return LeftOut("link to a target outside the folders") if is_outside else None
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
         """Read a file in one of the folders `roots`, unless it has already been read through another path."""
