@@ -282,9 +282,11 @@ def test_a_post_older_than_recorded_is_a_conflict_unless_its_content_is_the_same
             assert run(command, here) == (0, [counts(unchanged=1)])
     change("a", excerpt="Restored.")
     record(here, updated_at=time)
-    for command in ("push", "pull"):
-        assert run(command, here)[1][0].startswith("conflict a.md: its post went back to an earlier version")
-    mine = contents(here)["a.md"]
+    whole, back = contents(here)["a.md"], "its post went back to an earlier version"
+    for mine, said in ((whole, back), (b"", f"it is gone here, and {back}"), (whole + b"Edited.\n", back)):
+        (here / "a.md").write_bytes(mine) if mine else (here / "a.md").unlink()
+        for command in ("push", "pull"):
+            assert run(command, here)[1][0].startswith(f"conflict a.md: {said}"), mine
     run("pull", here, "--theirs")
     assert b"Restored." in contents(here)["a.md"]
     assert contents(here)["a.mine.md"] == mine

@@ -2,8 +2,7 @@
 
 import pytest
 
-from blogapi.wings.sync.compare import ABSENT, CHANGED, LOST, REWOUND, SAME, Action, Side, decide, reason
-from tests.cases import cases
+from blogapi.wings.sync.compare import LOST
 from tests.sync.conftest import CHANGED_THERE, GONE_THERE, contents, counts, read_state, record, write_state
 
 
@@ -75,27 +74,3 @@ def test_force_names_the_options_that_replaced_it(run, folder):
     for command in ("push", "pull"):
         status, lines = run(command, folder(a="# A\n"), "--force")
         assert (status, "push --overwrite" in lines[-1], "pull --theirs" in lines[-1]) == (2, True, True)
-
-
-# The table of decisions
-
-TABLE = {
-    # the file: the actions for a post that is gone, as recorded, changed, or no successor of the recorded one
-    ABSENT: "FORGET TRASH CONFLICT CONFLICT",
-    SAME: "UNLINK NOTHING WRITE CONFLICT",
-    CHANGED: "CONFLICT SEND CONFLICT CONFLICT",
-}
-CELLS = [(local, remote, name) for local, row in TABLE.items() for remote, name in zip(Side, row.split(), strict=True)]
-
-
-@cases(("local", "remote", "name"), CELLS)
-def test_each_pair_has_one_action(local, remote, name):
-    assert decide(local, remote) is Action[name]
-    assert reason(local, remote, {"id": "1"}, {"slug": "a"}) or name != "CONFLICT"
-
-
-@cases("remote", [SAME, CHANGED, REWOUND])
-@cases("local", [SAME, CHANGED])
-def test_a_matching_file_and_post_are_recorded_unless_the_file_lacks_the_changed_field(local, remote):
-    assert decide(local, remote, alike=True) is Action.RECORD
-    assert decide(local, remote, alike=True, lacks=True) is Action.WRITE
