@@ -256,29 +256,22 @@ NEVER = [
 PUBLIC = ["8.8.8.8", "134744072", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "3fff:1000::1"]
 
 
-@cases("host", LOOPBACK + PRIVATE)
-def test_private_and_loopback_addresses_are_called_only_if_allowed(host):
-    with pytest.raises(AddressError, match="private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows"):
-        addresses_of(host, 80, private=False)
-    assert addresses_of(host, 80, private=True)
+INVALID = ["a" * 64, "a..b", "ü" * 64, "\0", "a\x7fb"]
+IS_PRIVATE = "private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows"
+IS_NEVER_CALLED = "link-local, multicast or metadata address, which is never called"
 
 
-@cases("private", [True, False])
-@cases("host", NEVER)
-def test_link_local_multicast_and_metadata_addresses_are_never_called(host, private):
-    with pytest.raises(AddressError, match="link-local, multicast or metadata address, which is never called"):
-        addresses_of(host, 80, private)
-
-
-@cases("host", PUBLIC)
-def test_public_addresses_are_called(host):
-    assert len(addresses_of(host, 443, private=False)) == 1
-
-
-@cases("host", ["a" * 64, "a..b", "ü" * 64, "\0", "a\x7fb"])
-def test_an_invalid_host_name_is_refused(host):
-    with pytest.raises(AddressError, match="not a valid host name"):
-        addresses_of(host, 80, private=False)
+@cases(
+    ("host", "error", "error_if_allowed"),
+    *((host, IS_PRIVATE, None) for host in LOOPBACK + PRIVATE),
+    *((host, IS_NEVER_CALLED, IS_NEVER_CALLED) for host in NEVER),
+    *((host, "not a valid host name", "not a valid host name") for host in INVALID),
+    *((host, None, None) for host in PUBLIC),
+)
+def test_an_address_is_called_if_it_is_public_or_private_ones_are_allowed(host, error, error_if_allowed):
+    for private, refused in ((False, error), (True, error_if_allowed)):
+        with pytest.raises(AddressError, match=refused) if refused else nullcontext():
+            assert addresses_of(host, 80, private)
 
 
 def test_only_the_allowed_addresses_of_a_name_are_called(monkeypatch):
