@@ -289,16 +289,3 @@ def test_a_large_wordpress_export_takes_little_memory(tmp_path):
 )  # fmt: skip
 def test_html_becomes_markdown_with_the_same_meaning(html, markdown):
     assert markdown_of(html) == markdown
-
-
-@cases(
-    ("html", "markdown"),
-    ("a\nb\r\n\r\nc", "a  \nb\n\nc\n"),
-    ("a\n<h2>b</h2>\nc", "a\n\n## b\n\nc\n"),
-    ("<blockquote>a\n\nb</blockquote>", "> a\n>\n> b\n"),
-    ("<ul>\n<li>a</li>\n<li>b</li>\n</ul>", "- a\n- b\n"),
-    ("<pre>a\n\nb</pre>\nc", "```\na\n\nb\n```\n\nc\n"),
-    ("<p>a\nb</p>", "a  \nb\n"),
-)
-def test_bare_lines_in_wordpress_become_paragraphs_and_line_breaks(html, markdown):
-    assert markdown_of(paragraphs(html)) == markdown

@@ -106,16 +106,28 @@ def test_params_keep_shortened_values_in_full(item):
 @pytest.mark.parametrize(
     ("files", "slugs"),
     [
-        ({"hello/index.md": "slug: hello", "hello/index.fr.md": "slug: hello"}, {"hello", "fr-hello"}),
-        ({"a.de.md": "slug: a", "a.en.md": "slug: a"}, {"de-a", "en-a"}),
-        ({"x/a.md": "slug: a\nlang: pt-BR", "y/a.md": "slug: a"}, {"pt-br-a", "a"}),
-        ({"x.md": 'path: "de/one"', "one.md": "title: One"}, {"de-one", "one"}),
-        ({"x.md": "permalink: guide/guide/", "guide/index.md": "title: B"}, {"guide-guide", "guide"}),
+        ({"de/a.md": "", "en/a.md": ""}, ["de-a", "en-a"]),
+        ({"x/2020/a.md": "", "y/2020/a.md": "", "b.md": ""}, ["b", "x-2020-a", "y-2020-a"]),
+        ({"de/a/index.md": "", "en/a/index.md": ""}, ["de-a", "en-a"]),
+        ({"a/index.de.md": "", "a/index.en.md": "", "index.md": ""}, ["a-de", "a-en", "blog"]),
+        ({"x/de/a.md": "", "x/en/a.md": "", "de-a.md": ""}, ["blog-de-a", "en-a", "x-de-a"]),
+        ({"de/posts/a.md": "", "en/src/a.md": ""}, ["de-a", "en-a"]),
+        (
+            {f"{name}/_posts/{day}-a.md": "" for name in ("de", "en") for day in ("2013-08-29", "2014-09-10")},
+            ["2013-08-29-de-a", "2013-08-29-en-a", "2014-09-10-de-a", "2014-09-10-en-a"],
+        ),
+        ({"a.md": "path: 2020/01/02/x", "b.md": "path: 2020/01/01/x"}, ["2020-01-01-x", "2020-01-02-x"]),
+        ({"hello/index.md": "slug: hello", "hello/index.fr.md": "slug: hello"}, ["fr-hello", "hello"]),
+        ({"a.de.md": "slug: a", "a.en.md": "slug: a"}, ["de-a", "en-a"]),
+        ({"x/a.md": "slug: a\nlang: pt-BR", "y/a.md": "slug: a"}, ["a", "pt-br-a"]),
+        ({"x.md": 'path: "de/one"', "one.md": "title: One"}, ["de-one", "one"]),
+        ({"x.md": "permalink: guide/guide/", "guide/index.md": "title: B"}, ["guide", "guide-guide"]),
     ],
 )
-def test_posts_with_the_same_slug_get_their_language_or_path_in_front(write, files, slugs):
-    items = read(write({name: f"---\n{text}\n---\nA" for name, text in files.items()}))
-    assert {item.fields["slug"] for item in items} == slugs
+def test_posts_with_the_same_slug_get_their_folder_date_language_or_path_in_front(tmp_path, write, files, slugs):
+    write({f"blog/{name}": f"---\n{text}\n---\n# A" for name, text in files.items()})
+    found = [item.fields["slug"] for item in read(tmp_path / "blog")]
+    assert sorted(slug.removeprefix(f"{tmp_path.name}-".replace("_", "-")) for slug in found) == slugs
 
 
 def test_an_old_address_leads_to_one_post_and_never_away_from_another(write):
@@ -201,6 +213,13 @@ def test_a_cover_that_is_not_an_address_is_dropped_with_a_base_url(item):
     ("<script src='https://a.example/b.js'></script>", '<script src="https://a.example/b.js"></script>\n'),
     ('a\n\n[caption id="b"]<a href="/c"><img src="/d" /></a> A <em>e</em>[/caption]', "a\n\n[![](/d)](/c)\n\nA *e*\n"),
     ("So" + "\x0b" * 100_000 + "on.", "Soon.\n"),
+    # Bare lines become paragraphs and line breaks
+    ("a\nb\r\n\r\nc", "a  \nb\n\nc\n"),
+    ("a\n<h2>b</h2>\nc", "a\n\n## b\n\nc\n"),
+    ("<blockquote>a\n\nb</blockquote>", "> a\n>\n> b\n"),
+    ("<ul>\n<li>a</li>\n<li>b</li>\n</ul>", "- a\n- b\n"),
+    ("<pre>a\n\nb</pre>\nc", "```\na\n\nb\n```\n\nc\n"),
+    ("<p>a\nb</p>", "a  \nb\n"),
 )
 def test_the_content_of_a_wordpress_post_becomes_markdown(wordpress, content, markdown):
     assert wordpress(content).fields["content"] == markdown

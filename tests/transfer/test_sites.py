@@ -223,10 +223,13 @@ def test_no_post_that_its_folder_or_its_site_hides_is_published(tmp_path):
         assert statuses(top)["a"] == "published", name
 
 
-def test_a_hidden_post_is_reported_with_the_word_and_its_password_is_not_kept(item):
+def test_a_hidden_post_is_reported_with_the_word_without_its_password_and_an_ordinary_draft_is_not(item):
     post = item("title: A\npassword: hunter2\nextra: {pwd: x, b: 1}")
     assert (post.fields["status"], post.notes) == ("draft", {"hidden": (3, "password")})
     assert post.fields["params"] == {"extra": {"b": 1}}
+    for text in ("draft: true", "published: false", "status: draft"):
+        post = item(f"title: A\ndate: 2020-01-02\n{text}")
+        assert (post.fields["status"], post.notes) == ("draft", {}), text
 
 
 def test_a_script_with_data_is_reported(write):
@@ -234,12 +237,6 @@ def test_a_script_with_data_is_reported(write):
     with open_sources(write(script)) as sources:
         assert [item.fields["status"] for item in sources] == ["published"]
         assert [*sources.unread_settings] == ["posts.11tydata.js (a script: only its literal values are read)"]
-
-
-def test_an_ordinary_draft_is_not_reported(item):
-    for text in ("draft: true", "published: false", "status: draft"):
-        post = item(f"title: A\ndate: 2020-01-02\n{text}")
-        assert (post.fields["status"], post.notes) == ("draft", {}), text
 
 
 def test_an_export_in_a_folder_of_drafts_is_read_back_unchanged(tmp_path):

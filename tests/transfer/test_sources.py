@@ -40,36 +40,10 @@ def test_the_slug_comes_from_the_file_its_path_or_its_name(item, text, name, slu
     assert item(f"title: A\n{text}", name).fields["slug"] == slug
 
 
-@pytest.mark.parametrize(
-    ("names", "slugs"),
-    [
-        (("de/a.md", "en/a.md"), ["de-a", "en-a"]),
-        (("x/2020/a.md", "y/2020/a.md", "b.md"), ["b", "x-2020-a", "y-2020-a"]),
-        (("de/a/index.md", "en/a/index.md"), ["de-a", "en-a"]),
-        (("a/index.de.md", "a/index.en.md", "index.md"), ["a-de", "a-en", "blog"]),
-        (("x/de/a.md", "x/en/a.md", "de-a.md"), ["blog-de-a", "en-a", "x-de-a"]),
-        (("de/posts/a.md", "en/src/a.md"), ["de-a", "en-a"]),
-        (
-            tuple(f"{language}/_posts/{day}-a.md" for language in ("de", "en") for day in ("2013-08-29", "2014-09-10")),
-            ["2013-08-29-de-a", "2013-08-29-en-a", "2014-09-10-de-a", "2014-09-10-en-a"],
-        ),
-    ],
-)
-def test_slugs_shared_by_several_files_get_their_folders_in_front(tmp_path, write, names, slugs):
-    write({f"blog/{name}": "# A" for name in names})
-    found = [item.fields["slug"] for item in read(tmp_path / "blog")]
-    assert sorted(slug.removeprefix(f"{tmp_path.name}-".replace("_", "-")) for slug in found) == slugs
-
-
 @cases("text", ["---toml\ntitle = 'A'\n---\nB", '---json\n{"title": "A"}\n---\nB', "---yaml\ntitle: A\n---\nB"])
 def test_front_matter_can_name_its_language(write, text):
     (item,) = read(write({"a.md": text}))
     assert (item.fields["title"], item.fields["content"]) == ("A", "B")
-
-
-def test_slugs_shared_within_a_folder_get_their_dates_in_front(write):
-    top = write({f"{name}.md": f"---\npath: 2020/01/0{day}/x\n---\n" for name, day in (("a", 2), ("b", 1))})
-    assert [item.fields["slug"] for item in read(top)] == ["2020-01-01-x", "2020-01-02-x"]
 
 
 def test_a_slug_shared_within_a_folder_and_day_is_refused_for_the_later_file(write):
