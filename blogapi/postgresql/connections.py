@@ -171,7 +171,7 @@ class PostgresConnection(psycopg.Connection):
         return loaded
 
     def failure(self, error: psycopg.Error) -> Exception:
-        """Return NotUnique or Unavailable, with the time after which to retry, for an error of psycopg."""
+        """Return NotUnique or Unavailable, with the time after which to retry, for an error. Close a lost connection."""
         match error:
             case psycopg.errors.UniqueViolation():
                 return NotUnique(reason(error))
@@ -182,6 +182,7 @@ class PostgresConnection(psycopg.Connection):
             case psycopg.errors.DiskFull():
                 return DiskFull(reason(error))
         if self.closed or (isinstance(error, psycopg.OperationalError) and not error.sqlstate):
+            self.close()
             return Unreachable(reason(error))
         return Unavailable(reason(error), RETRY_SECONDS if error.sqlstate in PASSING_STATES else None)
 
