@@ -44,6 +44,11 @@ def equal_start(one: AnyStr, other: AnyStr) -> int:
     return bisect_left(sizes, True, key=lambda size: one[:size] != other[:size])
 
 
+def is_part_of(new: str, old: str) -> bool:
+    """Return whether a newer text is an older one without one of its passages."""
+    return len(new) <= len(old) and old.endswith(new[equal_start(new, old) :])
+
+
 def lacks_passage(new: str, old: str) -> bool:
     """Return whether a newer text lacks a passage of an older one."""
     needed = min(PASSAGE, max(SHORT_PASSAGE, len(old) // 2))

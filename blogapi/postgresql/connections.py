@@ -171,7 +171,7 @@ class PostgresConnection(psycopg.Connection):
         return loaded
 
     def failure(self, error: psycopg.Error) -> Exception:
-        """Return NotUnique or Unavailable, with the time after which to retry, for an error. Close a lost connection."""
+        """Return NotUnique or Unavailable for an error of psycopg. Close the connection if it is lost."""
         match error:
             case psycopg.errors.UniqueViolation():
                 return NotUnique(reason(error))

@@ -49,7 +49,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.models import Author, DraftCopy
-from blogapi.text import lacks_passage
+from blogapi.text import is_part_of, lacks_passage
 from blogapi.wings.owner.fields import BEGINNING, Form, as_typed, base_of, differing, follow
 
 OPEN, SAVED, DISCARDED = "open", "saved", "discarded"  # The text of a SAVED copy is in the post.
@@ -227,18 +227,21 @@ def _put_away(tx: Transaction, former: Copy, sent: Sent) -> None:
     The passage may be removed a few words at a time: the first text stays LONGER until it is set aside, or the form is
     as long again.
     """
-    form = sent.copy.id
-    mine = (copy for copy in listing(tx, LONGER, draft=former.draft) if {*json.loads(copy.seen)} & {former.id, form})
-    kept, text = former, text_of(tx, former.id)
-    if longer := next(mine, None):
-        longer_text = text_of(tx, longer.id)
-        kept, text, other = (former, text, longer) if lacks(longer_text, text) else (longer, longer_text, former)
-        tx.execute(DraftCopy.delete().where(DraftCopy.id == other.id))
-    size, length = (sum(len(fields.get(name, "")) for name in WRITTEN) for fields in (text, sent.fields))
-    state = ASIDE if lacks(sent.fields, text) else LONGER if length < size else ""
-    if state != kept.state or form not in json.loads(kept.seen):
-        put_away = {"id": secrets.token_urlsafe(16), "state": state, "seen": json.dumps({form: sent.copy.number})}
-        tx.execute((DraftCopy.update(put_away) if state else DraftCopy.delete()).where(DraftCopy.id == kept.id))
+    form, former_text = sent.copy.id, text_of(tx, former.id)
+    kept = {former: former_text}
+    for longer in listing(tx, LONGER, draft=former.draft):
+        if {*json.loads(longer.seen)} & {former.id, form}:
+            kept[longer] = text = text_of(tx, longer.id)
+            is_part = all(is_part_of(former_text.get(name, ""), text[name]) for name in WRITTEN if name in text)
+            if former in kept and (is_part or not lacks(sent.fields, former_text)):
+                tx.execute(DraftCopy.delete().where(DraftCopy.id == former.id))
+                del kept[former]
+    for copy, text in kept.items():
+        size, length = (sum(len(fields.get(name, "")) for name in WRITTEN) for fields in (text, sent.fields))
+        state = ASIDE if lacks(sent.fields, text) else LONGER if length < size else ""
+        if state != copy.state or form not in json.loads(copy.seen):
+            put_away = {"id": secrets.token_urlsafe(16), "state": state, "seen": json.dumps({form: sent.copy.number})}
+            tx.execute((DraftCopy.update(put_away) if state else DraftCopy.delete()).where(DraftCopy.id == copy.id))
 
 
 def _bound(tx: Transaction, newest_id: str) -> None:
