@@ -209,6 +209,7 @@ def test_no_change_is_overwritten(run, changed, there, changes):
     if words is not None:
         assert contents(folder)["a.md"].decode() == there()["a"]["content"]
         assert words in there()["a"]["content"]
+    assert ('["a.md"' in (folder / ".blogapi.json").read_text()) is (changes != ("deleted", "deleted"))
 
 
 def test_a_conflict_is_resolved_by_overwriting_or_by_setting_the_file_aside(run, changed, there):
