@@ -230,24 +230,16 @@ def test_a_wrong_method_is_405_with_allow(client, method):
     assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
 
 
-@cases("method", ["GET", "PATCH", "DELETE"])
+@cases("method", ["GET", "PUT", "PATCH", "DELETE"])
 @cases(
     ("post", "told"),
     ("hello-you", "a post is at /v1/posts/by-slug/hello-you"),
     ("Hello", "a post is at /v1/posts/by-slug/hello"),
     *((post, "no such path") for post in ("Héllo", "007", "a/b")),
+    ("hello-you.md", "a post is at /v1/posts/by-slug/hello-you"),
 )
-def test_a_slug_in_place_of_an_id_is_404_and_points_to_the_post(client, method, post, told):
+def test_a_slug_or_a_file_name_in_place_of_an_id_is_404_and_points_to_the_post(client, method, post, told):
     assert message(client.open(f"/v1/posts/{post}", method=method), 404).endswith(told)
-
-
-@cases(
-    ("path", "told"),
-    ("/v1/posts/hello-you.md", "a post is at /v1/posts/by-slug/hello-you"),
-    ("/v1/posts/by-slug/hello-you.md", "no such path; did you mean /v1/posts/by-slug/hello-you?"),
-)
-def test_the_name_of_a_file_is_404_and_points_to_the_post(client, path, told):
-    assert message(client.put(path, data="# A\n", content_type="text/markdown"), 404).endswith(told)
 
 
 def test_the_key_comes_first_then_the_path_then_the_body(client, stranger):

@@ -67,22 +67,16 @@ def test_fifty_versions_are_kept_and_the_oldest_are_deleted_first(database, add,
 # The trash
 
 
-def test_a_restored_post_gets_another_slug_if_its_own_is_taken(database, add, delete):
-    for slug, other in (("a", "a-2"), ("x" * 100, "x" * 90)):
-        post_id = add(slug=slug)
-        delete(post_id)
-        add(slug=slug)
-        database.write(revisions.restore_deleted, post_id, Author("first"))
-        assert documents.load(posts.get(database, post_id))["slug"] == other
-
-
-def test_a_restored_post_becomes_a_draft_if_its_time_has_passed(database, add, delete, clock):
-    post_id = add(status="scheduled", published_at="2026-11-20T12:01:00Z")
+def test_a_restored_post_is_a_draft_if_its_time_has_passed_and_has_another_slug_if_its_own_is_taken(
+    database, add, delete, clock
+):
+    post_id = add(status="scheduled", published_at="2026-11-20T12:01:00Z", slug="x" * 100)
     delete(post_id)
+    add(slug="x" * 100)
     clock.now += 60
     database.write(revisions.restore_deleted, post_id, Author("first"))
     restored = documents.load(posts.get(database, post_id))
-    assert (restored["status"], "published_at" in restored) == ("draft", False)
+    assert (restored["status"], restored["slug"], "published_at" in restored) == ("draft", "x" * 90, False)
 
 
 # Damage

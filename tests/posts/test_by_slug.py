@@ -85,6 +85,8 @@ def test_a_bad_body_is_refused_and_nothing_is_created_or_changed(client, put, co
 def test_an_impossible_slug_is_404_whatever_the_body_says(client, count, slug):
     answer = client.put(f"/v1/posts/by-slug/{slug}", data=b"{")
     assert message(answer, 404).startswith("no such path: a slug has lower-case letters")
+    name_of_file = client.put("/v1/posts/by-slug/a.md", data=b"# A\n", content_type="text/markdown")
+    assert message(name_of_file, 404) == "no such path; did you mean /v1/posts/by-slug/a?"
     assert count(Post) == 0
 
 
