@@ -187,15 +187,16 @@ def test_a_change_that_waits_for_a_place_can_be_evicted(handler, key, connect):
 A, STRANGER = Client("a", is_known=True), Client("127.0.0.1")
 
 
+def ask(turns, order, client):
+    """Wait for a turn of a client, then add its name to the order."""
+    turns.wait(client)
+    order.append(client.name)
+
+
 def served(*clients):
     """The clients of some requests, in the order of their turns."""
     turns, order = Turns(), []
-
-    def ask(client):
-        turns.wait(client)
-        order.append(client.name)
-
-    gevent.joinall([gevent.spawn(ask, client) for client in clients])
+    gevent.joinall([gevent.spawn(ask, turns, order, client) for client in clients])
     return order
 
 
@@ -225,14 +226,9 @@ def test_a_database_answer_comes_before_the_next_request_without_a_key():
 
 def test_a_client_that_disconnects_passes_its_turn_to_the_next():
     turns, order = Turns(), []
-
-    def ask(client):
-        turns.wait(Client(client))
-        order.append(client)
-
-    waiting = [gevent.spawn(ask, client) for client in ("a", "b")]
+    waiting = [gevent.spawn(ask, turns, order, Client(name)) for name in "ab"]
     gevent.idle()
-    waiting += [gevent.spawn(ask, client) for client in ("c", "d")]
+    waiting += [gevent.spawn(ask, turns, order, Client(name)) for name in "cd"]
     waiting[2].kill(block=False)
     gevent.joinall(waiting)
     assert order == ["a", "b", "d"]

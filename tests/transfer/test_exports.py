@@ -154,6 +154,8 @@ def test_a_ghost_0_export_is_read(tmp_path, ghost):
     *(("a.json", data, " not valid JSON") for data in ("{", "[" * 100_000, b"\xff")),
     *(("a.json", data, " not an export from Ghost") for data in ("[1]", "{}", '{"db": []}')),
     ("a.json", '{"db": [{"data": {"posts": [1]}}]}', " not an export from Ghost"),
+    *((name, data, " not an export from Substack") for name, data in (("a.csv", "a,b\n1,2\n"), ("posts.csv", "\0"))),
+    ("a.html", "<p>A", " not read, because this is text that `pandoc -t gfm` converts to Markdown"),
 )
 def test_a_file_that_is_not_an_export_is_refused(write, name, data, reason):
     path = write({name: data}) / name

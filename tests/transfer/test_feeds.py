@@ -194,13 +194,6 @@ def test_an_export_of_substack_is_read(tmp_path):
     assert reasons == ["its HTML file is missing", "its HTML file cannot be read"]
 
 
-def test_other_files_in_html_and_csv_are_not_posts(tmp_path):
-    top = write_files(tmp_path, {"a.html": "<p>A", "a.csv": "a,b\n1,2\n", "posts.csv": "\0"})
-    reasons = [failure.reason for name in ("a.html", "a.csv", "posts.csv") for failure in read(top / name)]
-    assert reasons[0] == "not read, because this is text that `pandoc -t gfm` converts to Markdown"
-    assert reasons[1:] == ["not an export from Substack"] * 2
-
-
 def test_exports_that_do_not_fit_into_memory_are_refused(tmp_path):
     (tmp_path / "a.json").touch()
     os.truncate(tmp_path / "a.json", 200 * 1024**2)
