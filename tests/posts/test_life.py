@@ -25,19 +25,6 @@ def patch(client):
     return patch
 
 
-# Reading one post
-
-
-@cases(("header", "status"), [("{}", 304), ("W/{}", 304), ('"x", {}', 304), ("*", 304), ('"x"', 200), ("", 200)])
-def test_if_none_match_gives_304(client, post, header, status):
-    post()
-    tag = client.get("/v1/posts/1").headers["ETag"]
-    answer = client.get("/v1/posts/1", headers={"If-None-Match": header.format(tag)})
-    assert (answer.status_code, answer.headers["ETag"]) == (status, tag)
-    assert (answer.data == b"") == (status == 304)
-    assert "X-RateLimit-Limit" in answer.headers
-
-
 # Changing a post
 
 
