@@ -281,14 +281,7 @@ def test_a_torn_journal_loses_only_its_last_line(run, synced, there):
     assert there().keys() == {"a", "b"}
 
 
-def test_a_state_that_is_too_large_is_refused(run, synced, monkeypatch):
-    here = synced(a="# A\n")
-    monkeypatch.setattr(states, "MAX_STATE_BYTES", 100)
-    refused = f"{here}/.blogapi.json is too large: delete it to compare all files with the posts"
-    assert run("push", here) == (1, [refused])
-
-
-def test_a_damaged_state_is_refused_before_anything_changes(run, synced, there):
+def test_a_damaged_or_too_large_state_is_refused_before_anything_changes(run, synced, there, monkeypatch):
     here = synced(a="# A\n")
     edit(here / "a.md", "# A", "# B")
     state, before, posts = here / ".blogapi.json", contents(here), there()
@@ -298,4 +291,6 @@ def test_a_damaged_state_is_refused_before_anything_changes(run, synced, there):
         reason = f"{state} is damaged: delete it to compare all files with the posts"
         for command in ("push", "pull"):
             assert run(command, here) == (1, [reason]), new[:50]
+    monkeypatch.setattr(states, "MAX_STATE_BYTES", 100)
+    assert run("push", here) == (1, [reason.replace("is damaged", "is too large")])
     assert (contents(here), there()) == (before, posts)
