@@ -1,8 +1,6 @@
 """GET /v1/posts: by publication, by latest change, by relevance and within a period; entity tags."""
 
 import random
-import sqlite3
-from contextlib import closing
 from itertools import product
 from urllib.parse import urlencode
 
@@ -12,8 +10,10 @@ from blogapi.documents import STATUSES
 from tests.api.fixtures import LATER, answers, in_pages, titles, walk, with_key
 from tests.cases import cases
 from tests.conftest import NOON, message
+from tests.databases import execute
 
 BY_DATE = "/v1/posts?sort=published_at"
+OTHER_CONTENT = "UPDATE post SET document = replace(document, 'Words.', 'Other.') WHERE id = 1"
 
 
 # Order
@@ -120,14 +120,6 @@ def etag(client):
     return etag
 
 
-def by_another_process(path):
-    """Change the content of post 1 as the service does, but on another connection."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        (document,) = other.execute("SELECT document FROM post WHERE id = 1").fetchone()
-        document = document.replace("Words.", "Other.")
-        other.execute("UPDATE post SET document = ? WHERE id = 1", (document,))
-
-
 @pytest.mark.parametrize(
     "happens",
     [
@@ -141,7 +133,7 @@ def by_another_process(path):
         lambda client, clock, path: client.patch("/v1/tags/a", json={"name": "a"}),
         lambda client, clock, path: client.delete("/v1/tags/a"),
         lambda client, clock, path: setattr(clock, "now", clock.now + 3600),
-        lambda client, clock, path: by_another_process(path),
+        lambda client, clock, path: execute(path, OTHER_CONTENT),  # on another connection
     ],
     ids=["post", "content", "status", "put", "delete", "delete 3", "rename", "respell", "untag", "hour", "other"],
 )
