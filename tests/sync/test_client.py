@@ -108,20 +108,17 @@ def test_an_invalid_date_is_ignored():
     assert date_of(ApiResponse(200, {"Date": "Mon, 01 Jan 2024 00:00:00 GMT"}, b"")) == 1_704_067_200
 
 
-def test_the_images_of_a_service_have_ids_and_short_addresses():
-    wrong = {"id": "../a"}, {"url": "/" + "a" * 1000}, {"url": "\ud800"}, {"id": None}, {"url": 1}
-    for fields in wrong:
-        body = json.dumps([{"id": "0" * 32, "url": "/images/a.png"} | fields]).encode()
-        with service(response(body)) as address, pytest.raises(RemoteError, match="sent an invalid image"):
-            Remote(address, "blog_x", print).images()
-
-
-def test_invalid_revisions_are_refused():
+def test_invalid_images_and_revisions_are_refused():
+    image = {"id": "0" * 32, "url": "/images/a.png"}
     version = {"revision": 1, "post": {"updated_at": "2026-01-01T00:00:00Z"}, "replaced_at": "2026-01-01T00:00:00Z"}
-    for wrong in ({"revision": float("inf")}, {"revision": "one"}, {"revision": None}, {"post": []}, {"post": {}}):
-        body = json.dumps([version | wrong]).encode()
-        with service(response(body)) as address, pytest.raises(RemoteError, match="is not the URL of a blogapi"):
-            Remote(address, "blog_x", print).revisions("1")
+    images = {"id": "../a"}, {"url": "/" + "a" * 1000}, {"url": "\ud800"}, {"id": None}, {"url": 1}
+    versions = {"revision": float("inf")}, {"revision": "one"}, {"revision": None}, {"post": []}, {"post": {}}
+    for wrong, ask, said in (
+        *((image | each, Remote.images, "sent an invalid image") for each in images),
+        *((version | each, lambda remote: remote.revisions("1"), "is not the URL of a blogapi") for each in versions),
+    ):
+        with service(response(json.dumps([wrong]).encode())) as address, pytest.raises(RemoteError, match=said):
+            ask(Remote(address, "blog_x", print))
 
 
 def test_an_invalid_etag_is_not_kept():
