@@ -36,6 +36,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -48,6 +49,7 @@ from blogapi.posts import idempotency
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check
 from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Author, DraftCopy
 from blogapi.text import is_part_of, lacks_passage
 from blogapi.wings.owner.fields import BEGINNING, Form, as_typed, base_of, differing, follow
@@ -151,7 +153,11 @@ def newer(reader: Reader, sent: Sent) -> str:
 
 def lacks(fields: Mapping[str, str], old: Mapping[str, str]) -> bool:
     """Return whether a passage of an older text is missing from a form."""
-    return any(lacks_passage(fields.get(name, ""), old[name]) for name in WRITTEN if name in old)
+    return any(map(lacks_passage, *_written(fields, old)))
+
+
+def _written(*forms: Mapping[str, str]) -> list[list[str]]:
+    return [[fields.get(name, "") for name in WRITTEN] for fields in forms]
 
 
 def removed(reader: Reader, sent: Sent) -> str:
@@ -225,19 +231,22 @@ def _put_away(tx: Transaction, former: Copy, sent: Sent) -> None:
     """Delete a text that a form has continued, but set it aside if the form lacks a passage of it.
 
     The passage may be removed a few words at a time: the first text stays LONGER until it is set aside, or the form is
-    as long again.
+    as long again. A text that is only a part of the post, or of an earlier text, is not set aside.
     """
     form, former_text = sent.copy.id, text_of(tx, former.id)
-    kept = {former: former_text}
-    for longer in listing(tx, LONGER, draft=former.draft):
-        if {*json.loads(longer.seen)} & {former.id, form}:
-            kept[longer] = text = text_of(tx, longer.id)
-            is_part = all(is_part_of(former_text.get(name, ""), text[name]) for name in WRITTEN if name in text)
-            if former in kept and (is_part or not lacks(sent.fields, former_text)):
-                tx.execute(DraftCopy.delete().where(DraftCopy.id == former.id))
-                del kept[former]
+    kept, others = {former: former_text}, []
+    with suppress(DoesNotExist):
+        others.append(as_typed(documents.load(posts.get(tx, former.post_id or 0))))
+    for copy in listing(tx, LONGER, ASIDE, draft=former.draft):
+        if {*json.loads(copy.seen)} & {former.id, form}:
+            others.append(text := text_of(tx, copy.id))
+            kept |= {copy: text} if copy.state == LONGER else {}
+    is_part = any(all(map(is_part_of, *_written(former_text, other))) for other in others)
+    if is_part or (len(kept) > 1 and not lacks(sent.fields, former_text)):
+        tx.execute(DraftCopy.delete().where(DraftCopy.id == former.id))
+        del kept[former]
     for copy, text in kept.items():
-        size, length = (sum(len(fields.get(name, "")) for name in WRITTEN) for fields in (text, sent.fields))
+        size, length = (sum(map(len, texts)) for texts in _written(text, sent.fields))
         state = ASIDE if lacks(sent.fields, text) else LONGER if length < size else ""
         if state != copy.state or form not in json.loads(copy.seen):
             put_away = {"id": secrets.token_urlsafe(16), "state": state, "seen": json.dumps({form: sent.copy.number})}

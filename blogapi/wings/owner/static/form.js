@@ -27,9 +27,10 @@ const alarm = (kind, text = "", ...buttons) => {
     document.documentElement.style.scrollPaddingBottom = `calc(${bar.offsetHeight}px + 4.5rem)`;
   }
 };
+const shortcut = (event) => (event.ctrlKey || event.metaKey) && !event.altKey && (event.shiftKey ? "shift+" : "") + event.key.toLowerCase();
 // A click on a tool, or on a button in the bar, leaves the focus where it is, so that the writer can go on typing.
 document.addEventListener("mousedown", (event) => event.target.closest(".tools, .bar button") && event.preventDefault());
-const time = () => new Date().toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+const time = () => new Date().toLocaleTimeString(undefined, { hour: "numeric", minute: "2-digit" });
 
 // The settings or the preview can be open, beside the text or, on a narrow screen, in place of the text.
 const sheet = document.querySelector(".sheet");
@@ -85,4 +86,4 @@ tags.addEventListener("input", () => {
 post.elements.title.addEventListener("keydown", (event) => event.key === "Enter" && !event.isComposing && content.focus(event.preventDefault()));
 post.elements.title.addEventListener("input", ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " ")));
 
-export { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, showBeside, time, toggleBeside, typed, upload };
+export { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, shortcut, showBeside, time, toggleBeside, typed, upload };

@@ -51,8 +51,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   };
   file.setAttribute("form", "upload"); // Without this script, the file is sent with the post.
   [file.multiple, file.className, file.accept] = [true, "bare", `${file.accept},image/heic,image/heif`];
-  // Emptying the field lets the writer choose the same file again.
-  const onFiles = (input, use) => input.addEventListener("change", () => [use([...input.files]), (input.value = "")]);
+  const onFiles = (input, use) => input.addEventListener("change", () => [use([...input.files]), (input.value = "")]); // so that the writer can choose the same file again
   onFiles(file, add);
 
   // Thumbnails of the images in the text. A click selects the image in the text.

@@ -1,5 +1,5 @@
 // Tools for the text of a post: buttons and keys for formatting, pasting, the preview, and the word count.
-import { isWide, sheet, toggleBeside } from "./form.js";
+import { isWide, sheet, shortcut, toggleBeside } from "./form.js";
 import { copies, create, formOf, load, throttled } from "./owner.js";
 
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
@@ -88,10 +88,9 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   });
   let isPlain = false; // set by Ctrl+Shift+V, because Firefox passes the HTML even then
   area.addEventListener("keydown", (event) => {
-    const key = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase();
-    const action = !event.shiftKey && actions[{ b: "Bold", i: "Italic", k: "Link" }[key]];
+    const action = actions[{ b: "Bold", i: "Italic", k: "Link" }[shortcut(event)]];
     action && action(event.preventDefault());
-    isPlain = event.shiftKey && key === "v";
+    isPlain = shortcut(event) === "shift+v";
   });
 
   // Reduce HTML to the parts that the server needs. Replace the styles of word processors with elements.

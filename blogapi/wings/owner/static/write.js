@@ -1,5 +1,5 @@
 // The form of a post. The server keeps a copy of the typed text. Only a button changes the post.
-import { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, showBeside, time, typed, upload } from "./form.js";
+import { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, shortcut, showBeside, time, typed, upload } from "./form.js";
 import { button, changed, copies, create, formOf, handOver, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
 import { openEditor } from "./editor.js";
 import { openImages } from "./images.js";
@@ -28,15 +28,7 @@ const soon = (waits, delay) => {
 };
 const sendSoon = () => soon("typing", 2500 + content.textLength / 1000); // Long texts wait longer: a megabyte costs the server 32 ms.
 const isResting = () => ["idle", "typing", "waiting"].includes(state);
-const next = () => {
-  if (pressed?.text) {
-    save(pressed);
-  } else if (isUnsent()) {
-    sendSoon();
-  } else {
-    state = "idle";
-  }
-};
+const next = () => (pressed?.text ? save(pressed) : isUnsent() ? sendSoon() : (state = "idle"));
 // A button saves the text as it was when the button was pressed or, if a paste or upload was still in progress, as it stood once that had finished.
 const freeze = () => pressed && !editor.isAdding && (pressed.text ??= typed());
 const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, previous: previous.value });
@@ -122,7 +114,7 @@ const ask = ({ browser, at, previous: other, mine }) => {
     const where = `${asked ? "The other text has changed again" : "You also wrote in another window"} (${browser}, ${shownTime(at)}).`;
     alarm("rival");
     const show = create("a", { target: "_blank", href: `${copies}${mine}?here=1` }, "Show the other text");
-    alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " The other text stays in the history.");
+    alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " Both texts are kept.");
     asked = other;
   }
 };
@@ -142,6 +134,17 @@ post.addEventListener("input", (event) => {
   isNew() && !location.search.includes(draft.value) && history.replaceState(history.state, "", `?copy=${draft.value}`); // so that a reload shows this draft
   state === "idle" && sendSoon();
 });
+// Typing over a selection removes text that the server may not have yet. Send that text first; until then, the browser keeps it.
+const keepRemoved = ({ target }) => {
+  const removed = target.selectionEnd - target.selectionStart;
+  if (isUnsent() && removed >= Math.min(200, Math.max(20, target.textLength / 2))) {
+    const former = frozen(typed());
+    const spare = { ...former, copy: `${copy.value.slice(0, 40)}-${number.value}` };
+    records.set(spare);
+    put(former).then(({ isThere }) => isThere && records.drop(spare));
+  }
+};
+["beforeinput", "paste"].forEach((kind) => post.addEventListener(kind, keepRemoved, true));
 const leave = () => { // Firefox ends a script that runs for a long time while the page is being left.
   const record = isUnsent() ? typed() : null;
   number.value > 0 && localStorage.setItem(copies + draft.value, editor.selection[0]);
@@ -245,10 +248,7 @@ const goOn = async (sent, body) => {
   outcome = say(`${isSame ? "Nothing has changed" : `${saved} ${time()}`}${isUnsent() ? "; later changes are not in the post yet" : ""}`, `saved ${sent} ${isSame}`, ...linkTo(status.value === "published" && now.url, "View on the site"));
   next();
 };
-addEventListener("keydown", (event) => {
-  const isSave = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "s";
-  isSave && post.requestSubmit(saveButton, event.preventDefault());
-});
+addEventListener("keydown", (event) => shortcut(event) === "s" && post.requestSubmit(saveButton, event.preventDefault()));
 
 const editor = openEditor(content, () => isResting(freeze()) && next());
 const news = document.querySelector("main > div.problem h2, main > p.problem, main > .notice[role]");
@@ -261,7 +261,8 @@ const showCaret = () => {
 content.setSelectionRange(at, at);
 news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
 document.querySelector("[data-asked]")?.showPopover();
-history.state.merged && say("Saved together with the changes made elsewhere", "kept", history.replaceState({ ...history.state, merged: false }, ""));
+history.state.merged && say("Saved together with the changes made elsewhere", "kept");
+history.replaceState({ ...history.state, merged: false }, "");
 history.state.lost && alarm("lost", content.value ? "This text has replaced yours, which is kept." : "Your text was discarded elsewhere. It is in the trash.", ...linkTo(history.state.lost, "Show the replaced text"));
 isWide.addEventListener("change", () => {
   showBeside(isWide.matches ? sheet.dataset.side || "settings" : panel.contains(document.activeElement) ? "settings" : "");
