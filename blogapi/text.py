@@ -33,6 +33,11 @@ def in_ascii(characters: re.Pattern[str]) -> bytes:
     return "".join(filter(characters.match, map(chr, range(128)))).encode()
 
 
+def with_line_feeds(text: str) -> str:
+    """Convert the line breaks in a string to LF, as browsers do in a form."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def counted(counts: Mapping[str, int]) -> str:
     """Format counts for output, such as `created 3, updated 1`."""
     return ", ".join(f"{name} {count}" for name, count in counts.items())

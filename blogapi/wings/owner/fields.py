@@ -19,7 +19,7 @@ from blogapi.markdown.front_matter import MarkdownError
 from blogapi.posts.schemas import PostInputSchema
 from blogapi.posts.storage import Fields
 from blogapi.search import index
-from blogapi.text import Lines, changed_lines, equal_start
+from blogapi.text import Lines, changed_lines, equal_start, with_line_feeds
 from blogapi.wings.owner.frame import local_time
 from blogapi.wings.proposals.storage import conflicts
 
@@ -82,11 +82,6 @@ def from_line(line: str) -> list[str]:
     except csv.Error:
         raise ValueError(f"must be tags of 1 to {documents.MAX_TAG} characters") from None
     return [name.strip() for row in rows for name in row if name.strip()]
-
-
-def with_line_feeds(text: str) -> str:
-    """Convert the line breaks in a string to LF, as browsers do in a form."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> dict[str, Lines]:

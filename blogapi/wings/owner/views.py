@@ -19,8 +19,7 @@ from blogapi.wings.pages import add_static
 views = Blueprint("views", __name__)
 
 
-@views.get("/open")
-@views.post("/open")
+@views.route("/open", methods=["GET", "POST"])
 @for_strangers
 def open_session() -> str | Response:
     """Open a session with a link. Following the link only shows a button.

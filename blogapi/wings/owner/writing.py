@@ -154,8 +154,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if now and now.id == copy_id and (now.state == SAVED or now.etag != g.form.get("etag", now.etag)):
         answer |= {"saved_etag": now.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
         answer["is_saved"] = now.state == SAVED
-        is_latest = answer["is_saved"] and now.etag == news.get("etag")
-        answer["is_merged"] = is_latest and not {*answer["saved_base"].split()} <= {*base.split()}
+        answer["is_merged"] = now.etag == news.get("etag") and bool({*answer["saved_base"].split()} - {*base.split()})
     answer["earlier"] = copies.removed(request.database, sent)
     if now and rival:
         mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.previous)
