@@ -33,7 +33,8 @@ def test_without_a_session_the_page_says_only_that(stranger, client, method, pat
         answer = each.open(path, method=method, content_type="multipart/form-data; boundary=x")
         assert (answer.status_code, answer.mimetype) == (403, "text/html")
         if method != "HEAD":
-            assert Page(each, answer).said == [NO_SESSION]
+            kept = "The text that you typed in this browser is kept. It appears again once you have signed in."
+            assert Page(each, answer).said == [NO_SESSION, *[kept] * path.endswith(("new", "edit"))]
 
 
 def test_a_link_works_once(app, config, database, stranger):
