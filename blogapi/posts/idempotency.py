@@ -20,13 +20,14 @@ from blogapi.storage.models import Author, Idempotency
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")  # allowed in Idempotency-Key
 TTL = timedelta(hours=24)
 DERIVED_TTL = timedelta(minutes=10)  # lifetime of a key derived from the content
+FORM_TTL = timedelta(days=100)  # lifetime of a form's key, because a form can stay open for weeks
 MAX_PRUNED = 500  # a transaction deletes at most this many keys
 
 
 class IdempotencyKey(NamedTuple):
     """The name that a client gave a request, and a hash of the request's content."""
 
-    digest: bytes  # SHA-256 of the name of the API key; regenerating the key does not change it
+    digest: bytes  # SHA-256 of the name of the API key; regenerating the key does not change it. b"" for a form
     name: str
     request: bytes  # SHA-256 of the body and the query
     is_derived: bool = False  # whether the name is derived from the content, because the request has no header
@@ -53,8 +54,8 @@ class PastRequest(NamedTuple):
 
 def find(reader: Reader, key: IdempotencyKey) -> PastRequest | None:
     """Return the request that used this key recently, if any."""
-    since = earlier(reader.now, DERIVED_TTL if key.is_derived else TTL)
-    row = reader.row(SELECT_USED_SINCE, digest=key.digest, name=key.name, since=since)
+    lifetime = DERIVED_TTL if key.is_derived else TTL if key.digest else FORM_TTL
+    row = reader.row(SELECT_USED_SINCE, digest=key.digest, name=key.name, since=earlier(reader.now, lifetime))
     return PastRequest._make(row) if row else None
 
 
@@ -85,15 +86,16 @@ def add_once(
                 raise Rejected("Idempotency-Key", "the post it created was deleted") from None
     post = add(tx, fields, author)
     prune(tx)
-    if key.is_derived:  # An expired row for this key may still exist.
-        tx.defer(Idempotency.delete().where(Idempotency.digest == key.digest, Idempotency.name == key.name))
+    # An expired row for this key may still exist.
+    tx.defer(Idempotency.delete().where(Idempotency.digest == key.digest, Idempotency.name == key.name))
     row = {"digest": key.digest, "name": key.name, "request": key.request}
     tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
     return post
 
 
 def prune(tx: Transaction) -> int:
-    """Delete some keys older than a day. Return how many were deleted."""
-    key = Idempotency.digest, Idempotency.name
-    old = Idempotency.select(*key).where(Idempotency.created_at <= earlier(tx.now, TTL)).limit(MAX_PRUNED)
+    """Delete some expired keys. Return how many were deleted."""
+    key, age = (Idempotency.digest, Idempotency.name), Idempotency.created_at
+    is_old = (age <= earlier(tx.now, TTL)) & ((Idempotency.digest != b"") | (age <= earlier(tx.now, FORM_TTL)))
+    old = Idempotency.select(*key).where(is_old).limit(MAX_PRUNED)
     return tx.execute(Idempotency.delete().where(Tuple(*key).in_(old)))

@@ -286,16 +286,15 @@ def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: Che
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
     """Record that the form's text is in the post."""
     saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=etag_of(document))
-    tx.execute(DraftCopy.update(seen="{}").where(DraftCopy.draft == saved.draft, DraftCopy.state == ASIDE))
-    mine, typed = find(tx, saved.id), as_typed(documents.load(document))
-    base = f"{base_of(typed)} {sent.fields['base']}"  # The form may still show older values in unedited fields.
+    mine = find(tx, saved.id)
+    base = f"{base_of(as_typed(documents.load(document)))} {sent.fields['base']}"  # + older values that it shows
     if mine and mine.number > saved.number:  # The writer has typed more in the meantime.
         text = json.dumps(text_of(tx, mine.id) | {"base": base}, ensure_ascii=False)
         tx.execute(DraftCopy.update(etag=saved.etag, fields=text).where(DraftCopy.id == mine.id))
     elif saved.id:
-        fields = {**typed, **sent.fields, "base": base}
-        _write(tx, sent._replace(copy=saved, fields=fields), current(tx, saved.draft))
+        _write(tx, sent._replace(copy=saved, fields={**sent.fields, "base": base}), current(tx, saved.draft))
         tx.execute(DraftCopy.delete().where(DraftCopy.draft == saved.draft, DraftCopy.state == LONGER))
+    tx.execute(DraftCopy.update(seen="{}").where(DraftCopy.draft == saved.draft, DraftCopy.state == ASIDE))
 
 
 def discard(tx: Transaction, copy_id: str) -> Copy:

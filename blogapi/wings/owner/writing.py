@@ -118,7 +118,7 @@ def sent_form(post: Mapping[str, str]) -> Sent:
     """Return the form to save. Its `base` contains only the fields that the form shows as they were before the post."""
     base = " ".join({*g.form.get("base", "").split()} & {*base_of(g.form).split()} - {*base_of(post).split()})
     text = etag_of("\0".join(g.form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
-    return as_sent(g.form.get("copy", ""), {"base": base, "text": text})
+    return as_sent(g.form.get("copy", ""), g.form.to_dict() | {"base": base, "text": text})
 
 
 def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
@@ -154,7 +154,8 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if now and now.id == copy_id and (now.state == SAVED or now.etag != g.form.get("etag", now.etag)):
         answer |= {"saved_etag": now.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
         answer["is_saved"] = now.state == SAVED
-        answer["is_merged"] = now.etag == news.get("etag") and bool({*answer["saved_base"].split()} - {*base.split()})
+        is_latest = now.state == SAVED and now.etag == news.get("etag")
+        answer["is_merged"] = is_latest and not {*answer["saved_base"].split()} <= {*base.split()}
     answer["earlier"] = copies.removed(request.database, sent)
     if now and rival:
         mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.previous)

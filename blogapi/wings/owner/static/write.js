@@ -34,6 +34,7 @@ const freeze = () => pressed && !editor.isAdding && (pressed.text ??= typed());
 const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, previous: previous.value });
 const question = () => ({ copy: copy.value, number: String(had), previous: previous.value, draft: draft.value, status: status.value, base: base.value });
 const linkTo = (href, text) => (href ? [" ", create("a", { href }, text)] : []);
+const isTaken = ({ isThere, status: answered }) => isThere || isRefused(answered);
 const REASONS = { 0: "there is no connection", 403: "you are signed out; sign in again in a new tab" };
 
 // Send the typed text, or ask for news; return the status of the response.
@@ -41,7 +42,10 @@ const exchange = async (during = "sending", keepalive = false, text = typed()) =
   clearTimeout(timer);
   const [sent, isNews] = [Number(text.number), Number(text.number) > had];
   state = during;
-  const answer = await put(isNews ? frozen(text) : question(), keepalive);
+  while (removed[0] && isTaken(await put({ ...removed[0], copy: copy.value }))) {
+    records.drop(removed.shift());
+  }
+  const answer = removed[0] ? { status: 0 } : await put(isNews ? frozen(text) : question(), keepalive);
   if (state !== during) {
     return answer.status;
   }
@@ -134,14 +138,10 @@ post.addEventListener("input", (event) => {
   isNew() && !location.search.includes(draft.value) && history.replaceState(history.state, "", `?copy=${draft.value}`); // so that a reload shows this draft
   state === "idle" && sendSoon();
 });
-// Typing over a selection removes text that the server may not have yet. Send that text first; until then, the browser keeps it.
+const removed = []; // texts that were typed over; the server gets them before the later text, and until then, the browser stores them beside it
 const keepRemoved = ({ target }) => {
-  const removed = target.selectionEnd - target.selectionStart;
-  if (isUnsent() && removed >= Math.min(200, Math.max(20, target.textLength / 2))) {
-    const former = frozen(typed());
-    const spare = { ...former, copy: `${copy.value.slice(0, 40)}-${number.value}` };
-    records.set(spare);
-    put(former).then(({ isThere }) => isThere && records.drop(spare));
+  if (isUnsent() && target.selectionEnd - target.selectionStart >= Math.min(200, Math.max(20, target.textLength / 2))) {
+    records.set(removed[removed.push({ ...frozen(typed()), copy: `${copy.value.slice(0, 40)}-${number.value}` }) - 1]);
   }
 };
 ["beforeinput", "paste"].forEach((kind) => post.addEventListener(kind, keepRemoved, true));
@@ -261,8 +261,7 @@ const showCaret = () => {
 content.setSelectionRange(at, at);
 news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
 document.querySelector("[data-asked]")?.showPopover();
-history.state.merged && say("Saved together with the changes made elsewhere", "kept");
-history.replaceState({ ...history.state, merged: false }, "");
+history.state.merged && (document.getElementById("saving").textContent || say("Saved together with the changes made elsewhere", "kept"));
 history.state.lost && alarm("lost", content.value ? "This text has replaced yours, which is kept." : "Your text was discarded elsewhere. It is in the trash.", ...linkTo(history.state.lost, "Show the replaced text"));
 isWide.addEventListener("change", () => {
   showBeside(isWide.matches ? sheet.dataset.side || "settings" : panel.contains(document.activeElement) ? "settings" : "");
