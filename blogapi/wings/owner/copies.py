@@ -29,7 +29,7 @@ The server deletes a copy only if it is old or exceeds the limits, or if a form 
 
 In the current copy, `seen` maps each form whose text it includes or replaces to that form's last number. With it, the
 server recognizes late requests, and forms that can load the newer text because they add nothing to it. In a copy that
-was set ASIDE, `seen` is the text that replaced it, until the draft is saved.
+is ASIDE or LONGER, `seen` is the text that replaced it. A save empties it in the former, and deletes the latter.
 """
 
 import json
