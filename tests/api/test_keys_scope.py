@@ -138,11 +138,13 @@ def blogs(own_app, config, backend, tmp_path, clock, request):
 @pytest.fixture
 def same(blogs):
     """Send a request to both blogs with a published-only key; return the response, which must be the same for both."""
-    visitors = [with_key(app, "published-only") for app, _ in blogs]
+    visitors, minutes = [with_key(app, "published-only") for app, _ in blogs], set()
 
     def same(method, path, **more):
         answer, expected = (visitor.open(path, method=method, **more) for visitor in visitors)
-        assert answer.headers["X-RateLimit-Remaining"] == expected.headers["X-RateLimit-Remaining"]
+        minutes.update(each.headers["X-RateLimit-Reset"] for each in (answer, expected))
+        if len(minutes) == 1:  # On PostgreSQL, the real clock counts, and a minute can begin between the two requests.
+            assert answer.headers["X-RateLimit-Remaining"] == expected.headers["X-RateLimit-Remaining"]
         assert said(answer) == said(expected), (method, path, more)
         assert answer.status_code < 500, answer.text
         return answer
