@@ -114,12 +114,11 @@ def test_kept_and_failed_are_announced_once_each(window):
         if not wanted:
             window.fill(content=" x")
             window.send("Not saved: there is no connection.")
-    announced = window.browser.execute_script("return texts")
-    assert [text.partition(" ")[0] for text in announced] == ["Kept", "Not", "Kept"]
+    assert [text.split()[0] for text in window.browser.execute_script("return texts")] == ["Kept", "Not", "Kept"]
 
 
 def continue_on_two_devices(window):
-    """Continue the open text on the laptop, which is offline, and on a phone; use that of the laptop.
+    """Continue the open text on the laptop, which is offline, and on a phone; use the laptop's text.
 
     Return the window of the phone, which stays offline: the page asks for newer text every ten seconds.
     """

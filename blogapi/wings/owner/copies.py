@@ -57,6 +57,7 @@ from blogapi.wings.owner.fields import BEGINNING, Form, as_typed, base_of, diffe
 OPEN, SAVED, DISCARDED = "open", "saved", "discarded"  # The text of a SAVED copy is in the post.
 FORMER = ASIDE, CONFLICT = "aside", "conflict"
 LONGER = "longer"  # the text that a form has shortened, by less than a passage so far
+MAX_EARLIER = 2  # compare a text with at most this many texts in ASIDE, because other writes wait for the comparison
 WITH_TEXT = (OPEN, *FORMER, DISCARDED)
 UNTOUCHED, RIVAL = "untouched", "rival"  # the newer text includes the form's text, or does not
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
@@ -237,7 +238,7 @@ def _put_away(tx: Transaction, former: Copy, sent: Sent) -> None:
     kept, others = {former: former_text}, []
     with suppress(DoesNotExist):
         others.append(as_typed(documents.load(posts.get(tx, former.post_id or 0))))
-    for copy in listing(tx, LONGER, ASIDE, draft=former.draft):
+    for copy in [*listing(tx, LONGER, draft=former.draft), *listing(tx, ASIDE, draft=former.draft)[:MAX_EARLIER]]:
         if {*json.loads(copy.seen)} & {former.id, form}:
             others.append(text := text_of(tx, copy.id))
             kept |= {copy: text} if copy.state == LONGER else {}
@@ -287,7 +288,7 @@ def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
     """Record that the form's text is in the post."""
     saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=etag_of(document))
     mine = find(tx, saved.id)
-    base = f"{base_of(as_typed(documents.load(document)))} {sent.fields['base']}"  # + older values that it shows
+    base = f"{base_of(as_typed(documents.load(document)))} {sent.fields['base']}"  # plus older values the form shows
     if mine and mine.number > saved.number:  # The writer has typed more in the meantime.
         text = json.dumps(text_of(tx, mine.id) | {"base": base}, ensure_ascii=False)
         tx.execute(DraftCopy.update(etag=saved.etag, fields=text).where(DraftCopy.id == mine.id))

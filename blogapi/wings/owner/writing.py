@@ -115,7 +115,7 @@ def suggested_slug(typed: Mapping[str, Any], post: Mapping[str, Any]) -> str:
 
 
 def sent_form(post: Mapping[str, str]) -> Sent:
-    """Return the form to save. Its `base` contains only the fields that the form shows as they were before the post."""
+    """Return the form to save. Its `base` contains only the unedited fields that are older than in the post."""
     base = " ".join({*g.form.get("base", "").split()} & {*base_of(g.form).split()} - {*base_of(post).split()})
     text = etag_of("\0".join(g.form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
     return as_sent(g.form.get("copy", ""), g.form.to_dict() | {"base": base, "text": text})
@@ -174,13 +174,12 @@ def news_of(post_id: int | None) -> dict[str, Any]:
             return {"etag": "", "warning": DELETED}
         post = documents.load(document)
         news = {"etag": etag_of(document), "status_of_post": post["status"], "published_at": post.get("published_at")}
-        warning = CHANGED if base_of(as_typed(post)) != g.form.get("base") else ""  # unless the changes were undone
+        base = base_of(saved := as_typed(post))
+        warning = "" if {*base.split()} == {*g.form.get("base", "").split()} else CHANGED  # unless it was changed back
         news["warning"] = LIVE if post["status"] == "published" != g.form.get("status") else warning
-        news["url"] = url_of(post) if post["status"] == "published" else ""
-        typed = g.form.to_dict() | {"slug": g.form.get("slug") or post["slug"]}
-        news["is_saved"] = "content" in typed and as_typed(post).items() <= typed.items()
-        news["base"] = base_of(as_typed(post))
-        news["is_cut"] = copies.lacks(typed, as_typed(post))
+        news |= {"base": base, "url": url_of(post) if post["status"] == "published" else ""}
+        form = g.form.to_dict() | {"slug": g.form.get("slug") or post["slug"]}
+        news |= {"is_saved": "content" in form and saved.items() <= form.items(), "is_cut": copies.lacks(form, saved)}
     if "content" in g.form:
         news["slug"] = suggested_slug(g.form, post)
         slug = g.form.get("slug", "")[: documents.MAX_SLUG] or news["slug"] or post["slug"]

@@ -42,10 +42,11 @@ const exchange = async (during = "sending", keepalive = false, text = typed()) =
   clearTimeout(timer);
   const [sent, isNews] = [Number(text.number), Number(text.number) > had];
   state = during;
-  while (removed[0] && isTaken(await put({ ...removed[0], copy: copy.value }))) {
+  let answer = null;
+  while (removed[0] && isTaken((answer = await put({ ...removed[0], copy: copy.value })))) {
     records.drop(removed.shift());
   }
-  const answer = removed[0] ? { status: 0 } : await put(isNews ? frozen(text) : question(), keepalive);
+  answer = removed[0] ? answer : await put(isNews ? frozen(text) : question(), keepalive);
   if (state !== during) {
     return answer.status;
   }
