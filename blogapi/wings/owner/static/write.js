@@ -26,7 +26,7 @@ const soon = (waits, delay) => {
   clearTimeout(timer);
   timer = setTimeout(() => exchange(), delay);
 };
-const sendSoon = () => soon("typing", 2500 + content.textLength / 1000); // Long texts wait longer: a megabyte costs the server 32 ms.
+const sendSoon = () => soon("typing", 2500 + content.textLength / 1000); // Long texts wait longer: a megabyte costs the server up to 70 ms.
 const isResting = () => ["idle", "typing", "waiting"].includes(state);
 const next = () => (pressed?.text ? save(pressed) : isUnsent() ? sendSoon() : (state = "idle"));
 // A button saves the text as it was when the button was pressed or, if a paste or upload was still in progress, as it stood once that had finished.
