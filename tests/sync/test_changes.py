@@ -9,7 +9,17 @@ from blogapi.documents import EXAMPLE, OPTIONAL, SHORT_TEXTS
 from blogapi.markdown.files import parse
 from tests.blogs import SAMPLES, write_files
 from tests.cases import cases
-from tests.sync.conftest import CHANGED_THERE, GONE_THERE, WAYS_OUT, contents, counts, edit, next_second, record
+from tests.sync.conftest import (
+    CHANGED_THERE,
+    GONE_THERE,
+    WAYS_OUT,
+    contents,
+    counts,
+    edit,
+    next_second,
+    read_state,
+    record,
+)
 
 HELLO = (
     "---\n# mine\ntitle: Hello   # a greeting\ntags: [a, 'b c']\ndate: 2026-01-02\nlayout: wide\n---\n\nOne.\n\nTwo.\n"
@@ -209,7 +219,7 @@ def test_no_change_is_overwritten(run, changed, there, changes):
     if words is not None:
         assert contents(folder)["a.md"].decode() == there()["a"]["content"]
         assert words in there()["a"]["content"]
-    assert ('["a.md"' in (folder / ".blogapi.json").read_text()) is (changes != ("deleted", "deleted"))
+    assert bool(read_state(folder)[1].get("a.md")) is (changes != ("deleted", "deleted"))
 
 
 def test_a_conflict_is_resolved_by_overwriting_or_by_setting_the_file_aside(run, changed, there):
