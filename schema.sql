@@ -50,7 +50,7 @@ CREATE TABLE draft_copy (
     fields TEXT NOT NULL  -- a JSON object of strings, as typed
 ) STRICT;
 
-CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
+CREATE INDEX draft_copy_draft ON draft_copy (draft, saved_at);
 
 -- Proposed changes to posts: the pending ones, and those refused within the last hour
 CREATE TABLE proposal (

@@ -39,7 +39,7 @@ SELECT id, post_id, state, number, etag, saved_at, browser, title, bytes, fields
 
 DROP TABLE old_draft_copy;
 
-CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
+CREATE INDEX draft_copy_draft ON draft_copy (draft, saved_at);
 
 DROP TABLE search_published;
 
@@ -54,6 +54,10 @@ ALTER TABLE draft_copy
     DROP COLUMN next,
     ADD COLUMN draft text COLLATE "C" NOT NULL DEFAULT '',
     ADD COLUMN seen text COLLATE "C" NOT NULL DEFAULT '{}';
+
+DROP INDEX draft_copy_post;
+
+CREATE INDEX draft_copy_draft ON draft_copy (draft, saved_at);
 
 DROP INDEX search_published;
 
