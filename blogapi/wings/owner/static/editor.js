@@ -61,6 +61,7 @@ export const openEditor = (area, isAdded) => {
     const [before, after] = [text.slice(0, at).match(/\n{0,2}$/)[0], text.slice(at).match(/^\n{0,2}/)[0]];
     fill(kept, (before.length === at ? "" : "\n\n".slice(before.length)) + markdown + "\n\n".slice(after.length), at);
   };
+  const settled = () => composing && new Promise((done) => document.addEventListener("compositionend", () => setTimeout(() => done(settled())), { once: true }));
   const adding = new Set(); // unfinished work that will add text, such as uploads
   const adds = (work) => adding.add(work) && work.finally(() => adding.delete(work) && isAdded());
   area.addEventListener("keydown", (event) => {
@@ -76,15 +77,10 @@ export const openEditor = (area, isAdded) => {
     }
   });
   return {
-    area, insert, select, addParagraph, place, fill, adds,
+    area, insert, select, addParagraph, place, fill, adds, settled,
     get isAdding() { return adding.size > 0; },
     changed: (listener) => listener(area.addEventListener("input", throttled(listener, () => 500 + area.textLength / 200))), // now and after changes
     get doc() { return area.value; },
     get selection() { return [area.selectionStart, area.selectionEnd]; },
-    settled: async () => {
-      while (composing) {
-        await new Promise((done) => document.addEventListener("compositionend", () => setTimeout(done), { once: true }));
-      }
-    },
   };
 };

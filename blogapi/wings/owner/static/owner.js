@@ -73,15 +73,12 @@ const opened = new Promise((resolve, reject) => {
   opening.onsuccess = () => resolve(opening.result);
   opening.onerror = reject;
 }).catch(() => null);
-const inBrowser = async (use) => {
-  const database = await opened;
-  return new Promise((resolve, reject) => {
-    const transaction = database.transaction("copies", "readwrite", { durability: "strict" });
-    const asked = use(transaction.objectStore("copies"));
-    transaction.oncomplete = () => resolve(asked.result ?? true);
-    transaction.onabort = reject;
-  }).catch(() => null);
-};
+const inBrowser = (use) => opened.then((database) => new Promise((resolve, reject) => {
+  const transaction = database.transaction("copies", "readwrite", { durability: "strict" });
+  const asked = use(transaction.objectStore("copies"));
+  transaction.oncomplete = () => resolve(asked.result ?? true);
+  transaction.onabort = reject;
+})).catch(() => null);
 export const records = {
   all: () => inBrowser((store) => store.getAll()),
   set: (record) => inBrowser((store) => [store.put(record), store.transaction.commit()][0]), // The commit stores the record even if the page closes now.
