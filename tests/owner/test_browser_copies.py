@@ -237,6 +237,7 @@ def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(wi
     window.service.request("PATCH", "/v1/posts/2", published)
     window.fill(content="t")
     window.send("This post is live now.")
+    assert window.browser.find_element(By.CSS_SELECTOR, "header .state.good").text == "published"
     assert window.value("slug") == "bread"
     with window.next_page():
         window.click("Update…")

@@ -87,7 +87,10 @@ const takeIn = (answer, isNews) => {
   } else {
     alarm("rival", (asked = ""));
     (isOther && isSeen) || alarm("changed", isOther ? answer.warning : "");
-    answer.status_of_post === "published" && status.value !== "published" && ([document.querySelector(".state").textContent, saveButton.textContent] = ["published", "Update…"]);
+    if (answer.status_of_post === "published" && status.value !== "published") {
+      Object.assign(document.querySelector(".state"), { textContent: "published", className: "state good" });
+      saveButton.textContent = "Update…";
+    }
     if (answer.is_saved && savedAt !== had && !isUnsent()) {
       savedAt = had;
       clear(alarm("missed"));
