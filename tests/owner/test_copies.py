@@ -171,7 +171,7 @@ def test_a_new_post_in_which_nothing_is_left_is_not_listed(put, form, owner):
     page = view(owner, "/settings/posts")
     assert page.titles == ["(No title) Words."]
     page = page.press("Discard")
-    assert (page.titles, page.said[0]) == ([], "“Words.” is in the trash.")
+    assert (page.titles, page.said[0], page.all("h2")) == ([], "“Words.” is in the trash.", ["No posts"])
     page = view(owner, "/settings/trash")
     assert page.titles == ["(No title) Words."]
     assert page.press("Restore").form("Save draft")[1]["content"] == "Words."

@@ -106,7 +106,7 @@ def test_any_two_versions_can_be_compared(owner, client, post):
 def test_a_deleted_post_is_in_the_trash_until_an_undo_restores_it(owner, client, post):
     before = post(**WORDS)
     page = view(owner, "/settings/posts/1").press("Yes, delete")
-    assert page.said[0] == "“Hello” is in the trash."
+    assert (page.said[0], page.all("h2")) == ("“Hello” is in the trash.", ["No posts"])
     assert get(client)["error"] == 404
     page = page.press("Undo")
     assert (page.said[0], without_times(get(client))) == ("“Hello” was restored.", without_times(before))

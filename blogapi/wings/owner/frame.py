@@ -44,7 +44,6 @@ FOR_WRITERS = {  # maps the beginning of an API message to the message that the 
     "must be a time in RFC 3339": "choose a date and a time",
     "must be an absolute http": "must be an address that begins with https:// or http://, without spaces",
 }
-NO_SESSION = "You are not signed in, or your session has ended."
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -84,7 +83,7 @@ def use_session(token: str) -> None:
     """Continue the session with this token, and record its use. Raises Forbidden if there is no such session."""
     session = sessions.find(request.database, sessions.SESSION, token)
     if session is None:
-        raise Forbidden(NO_SESSION)
+        raise Forbidden("You are not signed in, or your session has ended.")
     request.session, request.info.credential, g.browser = token, token, session.browser
     if session.used_at <= earlier(request.database.now, USE_PERIOD):
         with suppress(Unavailable):

@@ -65,8 +65,9 @@ def show_posts() -> str:
     loaded |= {"limit": POSTS_PER_PAGE, "fields": f"{LIST_FIELDS},content" if words else LIST_FIELDS}
     page = lists.list_page(database, loaded, request.client)
     shown: dict[str, Any] = {"page": page, "searched": query.get("q")}
-    if words and not shown["page"].items:
-        shown["trashed"] = database.read_in_thread(request.client, revisions.trash, 1, text=words[:MAX_QUERY]).items
+    if not page.items:
+        trashed = database.read_in_thread(request.client, revisions.trash, 1, text=words[:MAX_QUERY]).items
+        shown["trashed"] = trashed or (not words and copies.listing(database, copies.DISCARDED))
     shown |= {"counts": counts(database), "most": MAX_COUNTED, "proposed": proposals.posts_with_proposals(database)}
     shown |= {"copies": copies.listing(database, copies.OPEN, *copies.FORMER), "now": database.now}
     with suppress(Damaged):
