@@ -108,7 +108,9 @@ def test_a_post_opens_at_its_top_and_then_where_the_writer_left_it(window):
 
 
 def test_a_published_post_can_be_scheduled_in_its_form(window):
+    window.browser.resize(1280, 800)
     window.open(EDIT)
+    assert window.browser.execute_script("return panel.scrollHeight <= panel.clientHeight")  # Only the page scrolls.
     window.click("Date")
     assert "Readers will see the text on this page." in window.text
     date = window.browser.find_element(By.ID, "published_at")

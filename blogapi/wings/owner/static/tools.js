@@ -216,7 +216,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
     area.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
     const counted = letters ? `${words ? `${plural(words, "word")}, ` : ""}${plural(letters, "character")}` : plural(words, "word");
-    document.getElementById("words").textContent = words + letters ? `${counted}, ${plural(Math.ceil(words / 230 + letters / 500), "minute")} to read` : "";
+    document.getElementById("words").textContent = words + letters ? `${counted}${innerWidth > 480 ? `, ${plural(Math.ceil(words / 230 + letters / 500), "minute")} to read` : ""}` : "";
   };
   editor.changed(count);
   editor.changed(follow);
