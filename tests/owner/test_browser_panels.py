@@ -66,7 +66,8 @@ def test_publishing_asks_in_a_dialog_that_takes_the_focus_and_returns_it(window)
     for leave in (lambda: window.press(Keys.ESCAPE), lambda: window.click("Close")):
         leave()
         eventually(lambda: window.browser.execute_script("return document.activeElement.id") == "content")
-        window.click("Publish…")
+        window.fill(content=(Keys.CONTROL, Keys.ENTER))
+        assert (dialog.is_displayed(), window.titles) == (True, ["Evening"])
 
 
 @IN_BOTH_BROWSERS

@@ -174,7 +174,7 @@ def test_the_preview_follows_what_is_typed_and_the_form_stays(window):
     assert "<script>" in window.browser.execute_script(text)
     window.fill(content=" **more**")
     eventually(lambda: window.browser.execute_script(bold) == ["Bold", "more"])
-    window.click("Preview")
+    window.fill(content=(Keys.CONTROL, Keys.SHIFT, Keys.ENTER))
     assert not window.browser.find_element(By.CSS_SELECTOR, ".preview").is_displayed()
     assert (window.value("title"), window.titles) == ("Evening", [])
 

@@ -252,7 +252,8 @@ const goOn = async (sent, body) => {
   outcome = say(`${isSame ? "Nothing has changed" : `${saved} ${time()}`}${isUnsent() ? "; later changes are not in the post yet" : ""}`, `saved ${sent} ${isSame}`, ...linkTo(status.value === "published" && now.url, "View on the site"));
   next();
 };
-addEventListener("keydown", (event) => shortcut(event) === "s" && post.requestSubmit(saveButton, event.preventDefault()));
+const buttons = { s: saveButton, enter: bar.querySelector("[popovertarget=publishing]"), "shift+enter": document.getElementById("preview") };
+addEventListener("keydown", (event) => buttons[shortcut(event)]?.click(event.preventDefault()));
 
 const editor = openEditor(content, () => isResting(freeze()) && next());
 const news = document.querySelector("main > div.problem h2, main > p.problem, main > .notice[role]");
