@@ -72,19 +72,26 @@ def test_an_image_above_the_caret_does_not_move_its_line_and_one_at_the_caret_is
     text = "\n\n".join(f"Paragraph {number} of a long day." for number in range(100))
     window.service.request("POST", "/v1/posts", {"title": "Bread", "content": text})
     window.open("/settings/posts/1/edit")
+    end = "const { top } = content.getBoundingClientRect(); return top + content.scrollHeight - content.scrollTop"
+    bar = "return document.querySelector('.bar').getBoundingClientRect().top"
+    window.run("putCaretBefore", " of a long day.\n\nParagraph 51")
+    window.press(Keys.RIGHT)
+    long = loaf.with_name("IMG_0123.png").rename(loaf.with_name("loaf-" * 40 + ".png"))  # Its Markdown has four lines.
+    window.fill(file=str(long))
+    eventually(lambda: "![loaf loaf" in window.value("content"))
+    rest = "- 98 * parseFloat(getComputedStyle(content).lineHeight)"
+    eventually(lambda: window.browser.execute_script(f"{end} {rest}") <= window.browser.execute_script(bar))
     window.run("holdSaves")
     window.run("select", 0)
     window.fill(file=str(loaf))
     window.run("select", -1)
     window.press("!")
-    end = "const { top } = content.getBoundingClientRect(); return top + content.scrollHeight - content.scrollTop"
     before = window.browser.execute_script(end)
     window.browser.execute_script("release()")
     eventually(lambda: window.value("content").startswith("![loaf]"))
     assert abs(window.browser.execute_script(end) - before) < 2
     window.fill(file=str(loaf))
     eventually(lambda: window.value("content").endswith(".jpg)\n\n"))
-    bar = "return document.querySelector('.bar').getBoundingClientRect().top"
     assert window.browser.execute_script(end) <= window.browser.execute_script(bar) + 1
 
 

@@ -49,11 +49,14 @@ export const openEditor = (area, isAdded) => {
   const place = () => places[places.push({ at: area.selectionEnd }) - 1];
   const fill = (kept, text, at = kept.at) => {
     const isHere = document.activeElement === area && [area.selectionStart, area.selectionEnd].every((each) => each === kept.at);
+    const [{ style }, height] = [document.documentElement, area.offsetHeight];
     isHere ? insert(text, at, at) : insertElsewhere(text, at);
     const [, ...later] = places.splice(places.indexOf(kept));
     places.push(...later); // Texts for the same place keep the order in which the writer asked for them.
     later.filter((each) => each.at >= kept.at && each.at <= at).forEach((each) => (each.at = at + text.length));
+    style.setProperty("--below", `${at === kept.at ? 0 : area.offsetHeight - height}px`); // Firefox scrolls once, to the caret, and only later.
     isHere && [at + text.length, at === kept.at ? at + text.length : kept.at].forEach((each) => select(each, each)); // scrolls to the text, then to the caret
+    setTimeout(() => style.removeProperty("--below"), 200);
   };
   const addParagraph = (markdown, kept = place()) => { // before the line that starts at the place, or after the line around it
     const text = area.value;

@@ -24,7 +24,7 @@ const alarm = (kind, text = "", ...buttons) => {
     old?.remove();
     text && alarms.append(create("p", { id: `alarm-${kind}` }, text, ...buttons));
     scrollBy(0, Math.max(0, Math.min(bar.offsetHeight - height, content.getBoundingClientRect().bottom - bar.getBoundingClientRect().top))); // The caret stays above the bar.
-    document.documentElement.style.scrollPaddingBottom = `calc(${bar.offsetHeight}px + 4.5rem)`;
+    document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`);
   }
 };
 const shortcut = (event) => (event.ctrlKey || event.metaKey) && !event.altKey && (event.shiftKey ? "shift+" : "") + event.key.toLowerCase();

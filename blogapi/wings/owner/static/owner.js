@@ -111,10 +111,7 @@ export const sizeOf = (record) => new Blob(Object.values(record)).size;
 export const parse = (html) => new DOMParser().parseFromString(html, "text/html");
 export const load = async (address, options) => parse(await fetch(address, options).then((answer) => answer.text(), () => ""));
 export const isRefused = (status) => status >= 400 && status < 500 && ![403, 408, 409, 429].includes(status);
-const sendKept = async (each) => {
-  const answer = await put(each);
-  return { ...answer, each, isDropped: (await answer.dropped) !== null };
-};
+const sendKept = (each) => put(each).then(async (answer) => ({ ...answer, each, isDropped: (await answer.dropped) !== null }));
 export const rescued = copies ? records.all().then((found) => Promise.all((found ?? [handed].filter(Boolean)).map(sendKept))) : Promise.resolve([]);
 // The server sent this page before it received that text, so load the page again, except if that would lose something.
 const [isStale, mustStay] = [({ isThere, isDropped }) => isThere && isDropped, "#content, .notice[role]:not([data-saved]), .new, main form:focus-within"];
