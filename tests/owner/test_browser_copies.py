@@ -282,6 +282,10 @@ def test_the_other_text_is_shown_once_the_server_has_the_text_of_this_form_and_s
     window.browser.execute_script(type_during_request)
     window.said("You also wrote in another window")
     link = window.browser.find_element(By.LINK_TEXT, "Show the other text").get_attribute("href")
+    for _ in range(2):
+        window.browser.refresh()
+        window.said("from this browser is kept. Show it")
+    assert window.browser.find_element(By.LINK_TEXT, "Show it").get_attribute("href") == link
     window.browser.get(link)
     assert window.run("changedLines") == ["One. Laptop. Phone.", "One. Laptop.!"]
     window.open(EDIT)

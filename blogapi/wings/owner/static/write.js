@@ -124,6 +124,7 @@ const ask = ({ browser, at, previous: other, mine }) => {
     const show = create("a", { target: "_blank", href: `${copies}${mine}?here=1` }, "Show the other text");
     alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " Both texts are kept.");
     asked = other;
+    history.replaceState({ ...history.state, mine }, ""); // for a reload
   }
 };
 
@@ -266,6 +267,8 @@ const showCaret = () => {
 content.setSelectionRange(at, at);
 news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
 document.querySelector("[data-asked]")?.showPopover();
+const mine = document.querySelector(`.other a[href*="/${history.state.mine}?"]`);
+mine?.parentNode.replaceChildren("Your text of ", mine.previousElementSibling, " from this browser is kept. ", Object.assign(mine, { textContent: "Show it", search: "?here=1" }));
 history.state.merged && (document.getElementById("saving").textContent || say("Saved together with the changes made elsewhere", "kept"));
 history.state.lost && alarm("lost", content.value ? "This text has replaced yours, which is kept." : "Your text was discarded elsewhere. It is in the trash.", ...linkTo(history.state.lost, "Show the replaced text"));
 isWide.addEventListener("change", () => {
