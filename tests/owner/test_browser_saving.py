@@ -191,7 +191,8 @@ def test_publishing_closes_its_dialog_so_that_what_the_bar_says_is_seen(window):
 @IN_BOTH_BROWSERS
 def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
     lines = [f"<p><b>{number}</b> is a line</p>" for number in range(4000)]
-    window.browser.get(f"data:text/html,{''.join(lines)}")
+    page = f"<h1>Lines</h1><main><article><div>{''.join(lines)}</div></article></main><footer>End</footer>"
+    window.browser.get(f"data:text/html,{page}")
     for key in ("a", "c"):
         window.browser.find_element(By.TAG_NAME, "body").send_keys((Keys.CONTROL, key))
     window.open(EDIT)
@@ -199,7 +200,8 @@ def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
     window.fill(content=(Keys.CONTROL, "v", "s"))
     window.said("Updated for readers")
     assert window.browser.execute_script("return scrollY + content.scrollTop") > 1000  # The caret is in view.
-    assert window.stored() == "One." + "\n\n".join(f"**{number}** is a line" for number in range(4000))
+    pasted = ["# Lines", *(f"**{number}** is a line" for number in range(4000)), "End"]
+    assert window.stored() == "One." + "\n\n".join(pasted)
     window.fill(content=(Keys.CONTROL, Keys.HOME))
     window.press("A")
     above = "content.getBoundingClientRect().top - document.querySelector('.tools').getBoundingClientRect().bottom"

@@ -12,11 +12,12 @@ const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote
 // Convert a document in parts of at most MAX_PART, one after another. Lists, tables and blocks of code are not divided.
 const inParts = (body, convert) => {
   const parts = [""];
-  const frame = body.children.length === 1 && body.innerHTML.length > MAX_PART && body.querySelector(":scope > :not(ul, ol, dl, table, pre)");
-  for (const block of (frame || body).childNodes) {
-    const text = block.outerHTML ?? (block.nodeType === Node.TEXT_NODE ? new Option(block.textContent).innerHTML : "");
-    parts.at(-1).length + text.length > MAX_PART ? parts.push(text) : (parts[parts.length - 1] += text);
-  }
+  const add = (node) => {
+    const text = node.outerHTML ?? (node.nodeType === Node.TEXT_NODE ? new Option(node.textContent).innerHTML : "");
+    const isOpened = text.length > MAX_PART && node.matches?.(":not(ul, ol, dl, table, pre)");
+    isOpened ? [parts.push(""), node.childNodes.forEach(add), parts.push("")] : parts.at(-1).length + text.length > MAX_PART ? parts.push(text) : (parts[parts.length - 1] += text);
+  };
+  add(body);
   return Array.fromAsync(parts.filter((each) => each.trim()), convert);
 };
 
