@@ -166,26 +166,28 @@ def test_enter_in_a_line_saves_nothing_and_a_refused_save_marks_its_field_and_th
     assert (window.stored(), "Must be lower-case" in window.text) == ("One. Two.", False)
 
 
-def test_publishing_closes_its_dialog_so_that_what_the_bar_says_is_seen(window):
+def test_publishing_waits_for_a_paste_into_an_empty_post_and_then_asks_for_its_title(window):
     window.open(NEW)
-    window.fill(content="Rises. ")
+    window.run("select", 0)
     window.run("holdMarkdown")
     window.run("paste", "bold", "<b>bold</b>")
     window.fill(content=" And more.")
-    assert window.value("content") == "Rises.  And more."
+    assert window.value("content") == " And more."
     publish = window.browser.find_element(By.XPATH, "//button[.='Publish now']")
-    for title in ("", "Bread"):  # Without a title, the browser asks for one.
-        window.fill(title=title)
-        window.click("Publish…")
-        publish.click()
-        assert not publish.is_displayed()
-        assert window.browser.switch_to.active_element.get_attribute("id") == "title"
+    window.click("Publish…")
+    publish.click()
+    assert not publish.is_displayed()  # The dialog would cover the bar.
     window.said("Saving once everything is added…")
+    window.browser.execute_script("release()")
+    eventually(lambda: "A post needs a title." in window.text)
+    assert window.browser.switch_to.active_element.get_attribute("id") == "title"
+    window.fill(title="Bread")
+    window.click("Publish…")
     with window.next_page():
-        window.browser.execute_script("release()")
+        publish.click()
     assert window.notice.startswith("“Bread” is now published.")
     post = window.service.request("GET", "/v1/posts/2")[2]
-    assert (post["status"], post["content"]) == ("published", "Rises. **bold** And more.")
+    assert (post["status"], post["content"]) == ("published", "**bold** And more.")
 
 
 @IN_BOTH_BROWSERS

@@ -94,7 +94,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));
   cover.addEventListener("input", () => (thumbnail.hidden = !(thumbnail.src = addressOf(cover.value.split("/images/")[1]))));
-  const addCover = ([image]) => enqueue(() => store(image, () => addCover([image])).then(({ url }) => url && setCover(url)));
+  const addCover = ([image]) => enqueue(() => store(image, () => addCover([image])).then(({ url }) => url && setCover(url, say("The cover was added."))));
   onFiles(coverFile, addCover);
   cover.after(button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet"), thumbnail);
 
