@@ -49,7 +49,7 @@ def test_counting_reads_an_index_and_is_limited(plan, database):
     assert 100_000 in database.engine.statement(COUNTS["draft"]).values
 
 
-def test_a_search_keeps_the_filter_and_a_filter_keeps_the_search(owner, client, post):
+def test_a_search_keeps_the_filter_and_a_filter_keeps_the_search(owner, client, post, put, form):
     for title in ("Café & Käse", "Brot", "Kaffee"):
         post(title=title)
     post(title="Cafe", status="published", content="Decaf, a decafé and <b>a</b>\nCafe.", excerpt="Short.")
@@ -63,12 +63,18 @@ def test_a_search_keeps_the_filter_and_a_filter_keeps_the_search(owner, client, 
     kept = {each["name"]: each["value"] for each in page.soup.select(".search input")}
     assert kept == {"status": "draft", "q": "cafe"}
     client.delete("/v1/posts/2")
-    for word, text in (
-        ("nothing", "these words; unsaved texts are not searched."),
-        ("brot", "these words, except in the trash."),
-    ):
-        assert view(owner, f"/settings/posts?q={word}").all(".posts li") == [f"No post contains {text}"]
+    for word, text in (("nothing", ""), ("brot", ", except in the trash")):
+        assert view(owner, f"/settings/posts?q={word}").all(".posts li") == [f"No post contains these words{text}."]
     assert len(view(owner, "/settings/posts?q=").titles) == 3
+    put(form(), 1, content="Käse & bread")
+    put(form("/settings/posts/1/edit"), 1, title="Pumpernickel")
+    unsaved, cheese = "(No title) Käse & bread", "Café & Käse"
+    cases = {"q=BREAD käs": [unsaved], "q=käse": [unsaved, cheese], "q=cafe pumper": [], "q=pumper": ["Pumpernickel"]}
+    cases |= {"q=bread&status=draft": [unsaved], "q=bread&status=archived": [], "q=bread&tag=a": []}
+    for query, titles in cases.items():
+        assert view(owner, f"/settings/posts?{query}").titles == titles, query
+    text = "No saved post contains these words. Of unsaved texts, only the titles are searched."
+    assert view(owner, "/settings/posts?q=pumper").all(".posts li")[1:] == [text]
 
 
 def test_a_search_finds_words_that_begin_with_the_last_one_and_says_if_there_are_none(owner, post):
