@@ -150,6 +150,8 @@ def test_the_bar_leads_to_an_earlier_text_only_if_that_was_just_removed(put, for
     send(owner, NEW[0], fields | {"number": "4", "content": f"{long} Second."})
     answer = put(fields | {"draft": "1"}, 5, content="y").json
     assert (answer["earlier"], answer["is_cut"]) == ("", True)  # The saved post has the text that was removed.
+    assert view(owner, EDIT[0]).all("details.folded summary") == ["More"]
+    assert len(view(owner, f"{EDIT[0][:-5]}/history").all("ol:not(.versions) .muted")) == 2
     page = view(owner, f"/settings/copies/{earlier[1]}").press("Restore this text")
     assert (page.all(".problem"), page.form("Save draft")[1]["content"]) == ([], long)
     long = f"Not saved. {long}"
