@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from blogapi.documents import STATUSES
 from tests.invariants import sound_posts
-from tests.service import BIN, CHECKOUT, Server, unmeasured
+from tests.service import BIN, CHECKOUT, Server
 
 texts = st.text(st.characters(codec=None), max_size=50)
 words = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"]), min_size=1, max_size=50)
@@ -160,7 +160,8 @@ def test_it_matches_the_running_service(tmp_path, scale):
         command = [BIN / "schemathesis", "--config-file", CHECKOUT / "tests/schemathesis.toml", "run"]
         command += [f"http://127.0.0.1:{service.port}/openapi.json"]
         command += ["--checks", "all", "--max-examples", str(2 * scale), "--seed", "7"]
-        hooks = {"SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks", "PYTHONPATH": str(CHECKOUT)}
-        environ = unmeasured() | hooks | {"KEY": service.key}
+        # Each request looks for proxies in the whole environment.
+        environ = {"SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks", "PYTHONPATH": CHECKOUT, "KEY": service.key}
+        environ |= {"HOME": tmp_path, "HYPOTHESIS_STORAGE_DIRECTORY": CHECKOUT / ".hypothesis"}
         ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout
