@@ -12,30 +12,29 @@ from PIL import Image
 from tests.blogs import write_files
 from tests.images.pictures import png
 from tests.service import BIN, eventually, unmeasured
-from tests.sync.conftest import counts
+from tests.sync.conftest import command_runner, counts
 
 pytestmark = pytest.mark.slow
 
 
 class Commands:
-    """Runs commands against a service, and collects what they print."""
+    """Runs commands against a service, some in this process, and collects what they print."""
 
-    def __init__(self, service, folder):
+    def __init__(self, service, folder, monkeypatch):
+        self.runner = command_runner(service, monkeypatch)
         self.service = service
         self.folder = folder
         self.output = ""
         self.random = random.Random(60)
 
     def start(self, *arguments):
-        remote = {"BLOGAPI_REMOTE": f"http://127.0.0.1:{self.service.port}", "BLOGAPI_KEY": self.service.key}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen([BIN / "blogapi", *arguments, self.folder], env=unmeasured() | remote, **pipes)
+        return subprocess.Popen([BIN / "blogapi", *arguments, self.folder], env=unmeasured(), **pipes)
 
     def run(self, *arguments):
-        process = self.start(*arguments)
-        output, _ = process.communicate(timeout=600)
-        self.output += output
-        return process.returncode, output.splitlines()
+        status, lines = self.runner(*arguments, self.folder)
+        self.output += "\n".join([*lines, ""])
+        return status, lines
 
     def kill(self, *arguments, kills):
         """Kill a command after a while, or the service, for which the command then waits."""
@@ -55,8 +54,8 @@ def every(service, path="/v1/posts?limit=1000"):
 
 
 @pytest.mark.sqlite
-def test_a_folder_and_a_blog_that_both_change_become_the_same_despite_kills(service, scale, tmp_path):
-    commands = Commands(service, tmp_path / "folder")
+def test_a_folder_and_a_blog_that_both_change_become_the_same_despite_kills(service, scale, tmp_path, monkeypatch):
+    commands = Commands(service, tmp_path / "folder", monkeypatch)
     posts, images = (500, 100) if scale > 1 else (60, 12)
     folder = write_files(
         tmp_path / "folder", {f"post-{number}.md": f"# Post {number}\n\nWords {number}.\n" for number in range(posts)}
@@ -64,7 +63,7 @@ def test_a_folder_and_a_blog_that_both_change_become_the_same_despite_kills(serv
     for number in range(images):
         (folder / f"image-{number}.png").write_bytes(png(Image.new("RGB", (number + 1, 1))))
         edit(folder / f"post-{number}.md", lambda text, n=number: text + f"\n![{n}](image-{n}.png)\n")
-    commands.kill("push", kills=4 if scale == 1 else 8)
+    commands.kill("push", kills=3 if scale == 1 else 8)
     assert commands.run("push")[0] == 0
     there = every(service)
     assert there.keys() == {f"post-{number}" for number in range(posts)}
@@ -118,8 +117,8 @@ def revisions(service, posts):
 
 
 @pytest.mark.sqlite
-def test_many_unchanged_posts_take_three_requests(service, scale, tmp_path):
-    commands, posts = Commands(service, tmp_path / "folder"), 1000 if scale > 1 else 100
+def test_many_unchanged_posts_take_three_requests(service, scale, tmp_path, monkeypatch):
+    commands, posts = Commands(service, tmp_path / "folder", monkeypatch), 1000 if scale > 1 else 100
     files = {f"{number}.md": f"Words {number}." * 100 for number in range(posts)}
     write_files(tmp_path / "folder", files | {"0.md": "![x](x.png)", "x.png": png()})
     assert service.blogapi("import", str(tmp_path / "folder"), timeout=120).returncode == 0
