@@ -137,15 +137,15 @@ def test_a_stopped_terminal_holds_no_transaction_open(folder, path):
 
 
 def test_a_running_server_shows_imported_posts_and_keeps_writing(service, folder):
-    top = many(folder, 500)
+    top = many(folder, 200)
     process = start(top, env=service.environ)
     created = 0
     while process.poll() is None:
         assert service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[0] == 201
         created += 1
-    assert process.communicate()[0] == "made 500, changed 0, unchanged 0, refused 0\n"
-    assert len(sound_posts(service.database)) == 500 + created
-    assert service.request("GET", "/v1/posts/by-slug/post-00499")[2]["content"] == "Words 499.\n"
+    assert process.communicate()[0] == "made 200, changed 0, unchanged 0, refused 0\n"
+    assert len(sound_posts(service.database)) == 200 + created
+    assert service.request("GET", "/v1/posts/by-slug/post-00199")[2]["content"] == "Words 199.\n"
 
 
 def test_every_post_is_exported_and_a_second_export_writes_nothing(run, folder, tmp_path, path):

@@ -17,8 +17,8 @@ from tests.invariants import sound_posts
 pytestmark = pytest.mark.sqlite
 
 
-def test_a_backup_while_the_server_writes_is_consistent_and_overwrites_nothing(service, tmp_path):
-    stop = threading.Event()
+def test_a_backup_while_the_server_writes_is_consistent_and_overwrites_nothing(service, tmp_path, scale):
+    stop, backups = threading.Event(), 2 * min(scale, 10)
     acknowledged = []
 
     def write():
@@ -28,7 +28,7 @@ def test_a_backup_while_the_server_writes_is_consistent_and_overwrites_nothing(s
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(write)
         try:
-            for number in range(5):
+            for number in range(backups):
                 before = len(acknowledged)
                 target = tmp_path / f"copy{number}.db"
                 assert service.blogapi("backup", target).returncode == 0
@@ -37,7 +37,7 @@ def test_a_backup_while_the_server_writes_is_consistent_and_overwrites_nothing(s
         finally:
             stop.set()
         writing.result()
-    assert {path.name for path in tmp_path.glob("copy*")} == {f"copy{number}.db" for number in range(5)}
+    assert {path.name for path in tmp_path.glob("copy*")} == {f"copy{number}.db" for number in range(backups)}
     before = target.read_bytes()
     ended = service.blogapi("backup", target)
     assert (ended.returncode, ended.stdout) == (1, "")

@@ -145,10 +145,10 @@ def test_an_upgrade_that_fails_at_any_statement_changes_nothing(old, release, sc
 
 
 @pytest.mark.slow
-def test_a_database_whose_upgrade_was_killed_is_the_old_one(old):
+def test_a_database_whose_upgrade_was_killed_is_the_old_one(old, scale):
     before, context = contents(old), multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    for statement in count(5, 9):
+    for statement in count(5, 20 if scale == 1 else 5):
         child = context.Process(target=upgrade_until, args=[statement, old, Killed])
         child.start(), child.join()
         if child.exitcode == 0:

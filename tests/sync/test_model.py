@@ -229,10 +229,10 @@ def test_no_text_is_lost_whatever_happens_on_either_side(tmp_path, scale, monkey
         server.execute(f'CREATE DATABASE "{name}"')
         return server.url(name)
 
-    for seed in range(2 * scale):
+    on_postgresql = backend == "postgresql"
+    for seed in range(scale if on_postgresql else 2 * scale):
         top = tmp_path / str(seed)
         top.mkdir()
-        on_postgresql = backend == "postgresql"
         database = create() if on_postgresql else top / "blog.db"
         with Server(database, log_file=top / "log") as service:
             model = Model(service, monkeypatch, top, random.Random(seed), create if on_postgresql else None)
