@@ -184,9 +184,10 @@ def test_a_file_that_is_no_image_is_refused_and_an_image_can_be_sent_again_after
     eventually(lambda: "convert HEIC to JPEG first." in field.text)
     (tmp_path / "a.jpg").write_text("Hello")
     window.fill(file=str(tmp_path / "a.jpg"))
-    refused = "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be text."
+    refused = "a.jpg was not added. It must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be text."
     eventually(lambda: refused in field.text)
-    assert window.value("content").endswith("\n\nLast.")
+    window.fill(content="!")
+    assert (refused in field.text, window.value("content")[-8:]) == (False, "\n\nLast.!")
     cover.send_keys(str(loaf))
     (image,) = window.service.request("GET", "/v1/images")[2]
     eventually(lambda: window.value("cover_image") == image["url"])

@@ -31,9 +31,10 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     const [url, markdown] = ["address", "markdown"].map((id) => page.getElementById(id)?.textContent);
     const request = markdown?.startsWith("![]") ? "Describe the image in the [ ]." : "";
     say(url ? (innerWidth > 480 ? `${image.name} was added. ${request}` : request || "The image was added.") : "", image);
-    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`, page.body.hasChildNodes() ? "" : button("Try again", again, "quiet"));
+    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent.replace("File: must", "It must").replace("File:", "The reason:") ?? "There is no connection."}`, page.body.hasChildNodes() ? "" : button("Try again", again, "quiet"));
     return { url, markdown };
   };
+  editor.area.addEventListener("input", () => document.querySelector("#alarm-image > button") || alarm("image")); // A refused image cannot be sent again.
 
   const goTo = (at, text = "") => {
     isWide.matches || showBeside("");

@@ -146,17 +146,15 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     return body;
   };
   // The server converts text pasted from a page or a word processor to Markdown, in parts if it is long.
-  const convert = async (html) => {
-    const answer = await fetch(copies.replace(/copies\/$/, "markdown"), { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) });
-    return answer.ok ? (await answer.text()).trim() : Promise.reject(new Error());
-  };
+  const asText = (answer) => (answer.ok ? answer.text() : Promise.reject(new Error()));
+  const convert = (html) => fetch(copies.replace(/copies\/$/, "markdown"), { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) }).then(asText);
   const pasteHtml = async (html, text) => {
     say("Pasting…");
     editor.selection[0] === editor.selection[1] || editor.insert("");
     const place = editor.place();
     const markdown = html.length > MAX_PASTED ? [] : await inParts(cleaned(html), convert).catch(() => []);
     await editor.settled();
-    const whole = markdown.join("\n\n");
+    const whole = markdown.map((each) => each.trim()).join("\n\n");
     const numbered = whole.replace(/\[\^(\d+)\]/g, (mark, number) => (whole.includes(`${mark}:`) ? `[^${Number(number) + lastFootnote()}]` : mark)); // after those in the text
     editor.fill(place, numbered || text.replace(/\r\n?/g, "\n"));
     const lost = html.match(/<img\b[^>]*\ssrc=["']?file:/gi)?.length;
