@@ -185,7 +185,7 @@ def create(port, key, done):
     """Create posts through a proxy until `done` is set; return how often each status or error occurred."""
     connection, statuses = http.client.HTTPConnection("127.0.0.1", port, timeout=60), Counter()
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    while not done.wait(0.01):
+    while not done.wait(0.05):
         try:
             connection.request("POST", "/v1/posts", json.dumps({"title": "A", "content": "B"}), headers)
             response = connection.getresponse()
@@ -206,7 +206,7 @@ def test_a_rolling_restart_behind_each_proxy_loses_no_request(tmp_path, url):
     with (
         Server(url, log_file=tmp_path / "one.log", BLOGAPI_DRAIN_SECONDS=3) as one,
         Server(url, log_file=tmp_path / "two.log", key=one.key, BLOGAPI_DRAIN_SECONDS=3) as two,
-        ThreadPoolExecutor(4 * len(programs)) as pool,
+        ThreadPoolExecutor(3 * len(programs)) as pool,
         ExitStack() as stack,
     ):
         stack.callback(done.set)
@@ -215,7 +215,7 @@ def test_a_rolling_restart_behind_each_proxy_loses_no_request(tmp_path, url):
             (tmp_path / program).mkdir()
             stack.enter_context(proxy(program, tmp_path / program, front.port, one.port, two.port))
             eventually(front.answers)
-            creating[program] = [pool.submit(create, front.port, front.key, done) for _ in range(4)]
+            creating[program] = [pool.submit(create, front.port, front.key, done) for _ in range(3)]
         for service in (one, two):
             restart(service, programs)
         done.set()
