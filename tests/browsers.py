@@ -1,6 +1,6 @@
 """The browsers that tests use: Chromium and, where the two differ, also Firefox.
 
-Each test has a tab of its own, and a host of its own for the blog, whose service all of them share.
+Each test has a host of its own for the blog, so it has no cookies and no storage yet. All share a tab and the service.
 """
 
 import os
@@ -56,6 +56,9 @@ class Chromium(webdriver.Chrome):
         options = webdriver.ChromeOptions()
         options.binary_location = program("chromium") if profile else program(SHELL, "chromium")
         quiet = "disable-background-networking", "disable-component-update", "disable-quic", "disable-sync"
+        # One process for all pages: a new one for each site, and another in advance, would take longer than a page.
+        quiet += "disable-site-isolation-trials", "renderer-process-limit=1"
+        quiet += ("disable-features=SpareRendererForSitePerProcess",)
         for argument in ("headless", "no-sandbox", "disable-gpu", "no-first-run", *quiet):
             options.add_argument(f"--{argument}")
         if profile:
@@ -105,7 +108,8 @@ class Chromium(webdriver.Chrome):
         return [entry["message"] for entry in self.get_log("browser")]
 
     def bypass_policies(self):
-        """Let this test run scripts in pages that forbid them."""
+        """Open a tab that runs scripts in pages that forbid them."""
+        self.switch_to.new_window("tab")
         self.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
 
 
@@ -176,15 +180,16 @@ def firefox():
 
 @pytest.fixture
 def browser(request):
-    """A browser, Chromium by default, with one new tab."""
+    """A browser, Chromium by default, with one tab, which tests share, because a new one takes as long as a page."""
     browser = request.getfixturevalue(getattr(request, "param", "chromium"))
-    old = browser.window_handles
-    browser.switch_to.new_window("tab")
-    tab = browser.current_window_handle
-    for handle in old:
+    tab = vars(browser).setdefault("tab", browser.window_handles[0])
+    for handle in {*browser.window_handles} - {tab}:
         browser.switch_to.window(handle)
         browser.close()
     browser.switch_to.window(tab)
+    browser.get("about:blank")
+    browser.move_to("")
+    browser.resize(1280, 900)  # wide enough to show the settings beside a text
     browser.problems()  # discards those of other tests
     yield browser
     browser.run_scripts(True)

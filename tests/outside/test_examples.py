@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.outside.tools import served
 from tests.pages import Page
@@ -174,11 +173,11 @@ def test_a_search_box_finds_published_posts_only(browser, blog, site):
     browser.get(f"{address}/search.html")
     box, status, found = (browser.find_element(By.CSS_SELECTOR, name) for name in ("input", "p", "ul"))
     box.send_keys("CREME br")
-    WebDriverWait(browser, 10).until(lambda _: found.text == "Crème brûlée")
+    eventually(lambda: found.text == "Crème brûlée")
     assert [mark.text for mark in found.find_elements(By.CSS_SELECTOR, "mark")] == ["Crème", "brûlée"]
     box.send_keys(" xyz")
-    WebDriverWait(browser, 10).until(lambda _: status.text == "Nothing found for “CREME br xyz”.")
+    eventually(lambda: status.text == "Nothing found for “CREME br xyz”.")
     assert found.text == ""
     box.clear()
     box.send_keys("***")
-    WebDriverWait(browser, 10).until(lambda _: status.text.startswith("q: "))
+    eventually(lambda: status.text.startswith("q: "))

@@ -55,10 +55,7 @@ class Window:
         """Click the first button (or the control that asks for confirmation) with this name for screen readers."""
         buttons = self.run("withText", label)
         button = next(each for each in buttons if each.accessible_name.strip() == label)
-        is_submit = button.tag_name == "button" and button.get_attribute("type") == "submit"
-        stays = button.get_attribute("id") in ("save", "preview")  # of the form of a post
-        leaves = button.tag_name == "a" or (is_submit and not stays)
-        self.browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", button)
+        leaves = self.run("centerAndTellIfItLeaves", button)
         with self.next_page() if leaves else nullcontext():
             button.click()
 
@@ -77,7 +74,7 @@ class Window:
 
     def wait(self, condition, seconds):
         """Wait until a condition holds. Ignore the errors that chromedriver raises while the page changes."""
-        WebDriverWait(self.browser, seconds, 0.02, [WebDriverException]).until(condition)
+        WebDriverWait(self.browser, seconds, 0.06, [WebDriverException]).until(condition)
 
     def fill(self, **typed):
         """Type into the fields with these names, and text at the end of the content."""

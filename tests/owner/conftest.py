@@ -59,8 +59,7 @@ def threaded(app, config, clock):
 
 @pytest.fixture
 def visitor(browser, blog_in_browser, scale):
-    """A window without a session, wide enough to show the settings beside a text."""
-    browser.resize(1280, 900)
+    """A window without a session."""
     return Window(browser, *blog_in_browser, looks=LOOKS if scale == 1 else LOOKS + MORE_LOOKS)
 
 

@@ -10,6 +10,12 @@ function withText(text) {
   return all("main button, main summary, header button, a").filter(isWanted);
 }
 
+// Scroll a control into view, and return whether it leads to another page
+function centerAndTellIfItLeaves(control) {
+  control.scrollIntoView({ block: "center" });
+  return control.matches("a, button:not([type=button], [type=reset], #save, #preview)");
+}
+
 function areImagesShown() {
   return all("main img").every((each) => each.complete && each.naturalWidth > 0);
 }

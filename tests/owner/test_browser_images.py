@@ -3,10 +3,8 @@
 import re
 
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.images.pictures import exif, photograph, save
 from tests.owner.browser import IN_BOTH_BROWSERS
@@ -197,8 +195,7 @@ def test_a_file_that_is_no_image_is_refused_and_an_image_can_be_sent_again_after
 def choose(window, name):
     """Choose an image in the picker, whose list may be redrawn at the same time."""
     button = f".//dialog//li/button[normalize-space()='{name}']"
-    wait = WebDriverWait(window.browser, 20, 0.02, [StaleElementReferenceException])
-    wait.until(lambda browser: browser.find_element(By.XPATH, button).click() is None)
+    window.wait(lambda browser: browser.find_element(By.XPATH, button).click() is None, 20)
 
 
 def test_an_uploaded_image_is_found_among_many_and_can_be_picked_for_the_text_and_for_the_cover(window, loaf, axe):
