@@ -39,7 +39,7 @@ def test_each_command_succeeds_and_openapi_prints_the_description(run, storage, 
     assert run("--version")[1] == [f"blogapi {version('blogapi')}"]
 
 
-ONE_AFTER_THE_OTHER = """import sys
+IN_TURN = """import sys
 from blogapi.cli import main
 for command in sys.argv[1:]:
     sys.argv[1:] = command.split()
@@ -57,12 +57,10 @@ def test_a_locale_that_lacks_characters_changes_no_exit_status(storage, write, t
     folder = write({"Grüße 日本.md": "---\ntitle: Grüße 日本\ndate: 2020-01-01\npermalink: /alt/ä/\n---\nText"})
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     environ = os.environ | ({"PYTHONIOENCODING": "latin-1"} if locale == "latin-1" else ascii_only)
-
     imported = f"import {folder} --redirects {tmp_path / 'old'}"
     undone = f"undo --since {date.today() - timedelta(days=1)}"
     commands = "--version", imported, imported, undone, "openapi", "keys list"
-    program = [sys.executable, "-c", ONE_AFTER_THE_OTHER, *commands]
-    ended = subprocess.run(program, env=environ, capture_output=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", IN_TURN, *commands], env=environ, capture_output=True, timeout=60)
     outputs = ended.stdout.split(b"\0")
     assert (ended.returncode, len(outputs), outputs[3][:2]) == (0, 7, b"1 "), ended
 
