@@ -14,7 +14,6 @@ from blogapi.engines import engine_for
 from tests.blogs import write_files
 from tests.service import BIN, Server
 
-WAYS_OUT = "push --overwrite keeps the file, pull --theirs the post"
 GONE_THERE = "gone there {}: pull --delete removes the file, push --recreate creates the post again"
 CHANGED_THERE = "changed there {}: pull writes it"
 CHANGED_HERE = "changed here {}: push sends it"

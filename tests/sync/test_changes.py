@@ -7,19 +7,10 @@ import pytest
 
 from blogapi.documents import EXAMPLE, OPTIONAL, SHORT_TEXTS
 from blogapi.markdown.files import parse
+from blogapi.wings.sync.compare import WAYS_OUT
 from tests.blogs import SAMPLES, write_files
 from tests.cases import cases
-from tests.sync.conftest import (
-    CHANGED_THERE,
-    GONE_THERE,
-    WAYS_OUT,
-    contents,
-    counts,
-    edit,
-    next_second,
-    read_state,
-    record,
-)
+from tests.sync.conftest import CHANGED_THERE, GONE_THERE, contents, counts, edit, next_second, read_state, record
 
 HELLO = (
     "---\n# mine\ntitle: Hello   # a greeting\ntags: [a, 'b c']\ndate: 2026-01-02\nlayout: wide\n---\n\nOne.\n\nTwo.\n"

@@ -6,9 +6,10 @@ from unicodedata import normalize
 
 import pytest
 
+from blogapi.wings.sync.compare import WAYS_OUT
 from tests.blogs import write_files
 from tests.images.pictures import png
-from tests.sync.conftest import CHANGED_HERE, WAYS_OUT, contents, counts, edit
+from tests.sync.conftest import CHANGED_HERE, contents, counts, edit
 
 
 def test_single_files_are_sent_from_the_folder_that_contains_them(run, folder, there, change, tmp_path):

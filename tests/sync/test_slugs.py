@@ -5,8 +5,9 @@ import shutil
 import pytest
 
 from blogapi.wings.sync.client import NotSynced, Remote
+from blogapi.wings.sync.compare import WAYS_OUT
 from tests.blogs import write_files
-from tests.sync.conftest import CHANGED_HERE, WAYS_OUT, counts, edit, texts
+from tests.sync.conftest import CHANGED_HERE, counts, edit, texts
 
 TEXT = "---\nslug: {}\nstatus: {}\n---\nText {}.\n"
 

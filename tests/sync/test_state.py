@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 from blogapi.wings.sync import state as states
-from tests.sync.conftest import CHANGED_THERE, WAYS_OUT, contents, counts, edit, next_second, read_state, write_state
+from blogapi.wings.sync.compare import WAYS_OUT
+from tests.sync.conftest import CHANGED_THERE, contents, counts, edit, next_second, read_state, write_state
 
 DIFFERS = f"conflict a.md: the post a differs from the file: {WAYS_OUT}"
 
