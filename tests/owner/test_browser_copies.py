@@ -231,28 +231,6 @@ def test_a_post_that_was_deleted_elsewhere_is_known_before_it_is_saved(window):
     assert window.stored(2) == "One. Mine."
 
 
-def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(window):
-    window.service.request("POST", "/v1/posts", {"title": "Bread", "content": "Rises."})
-    window.open("/settings/posts/2/edit")
-    window.fill(content=" Half a sen")
-    window.send()
-    published = {"status": "published", "published_at": "2020-01-02T03:04:05Z"}
-    window.service.request("PATCH", "/v1/posts/2", published)
-    window.fill(content="t")
-    window.send("This post is live now.")
-    assert window.browser.find_element(By.CSS_SELECTOR, "header .state.good").text == "published"
-    assert window.value("slug") == "bread"
-    with window.next_page():
-        window.click("Update…")
-    assert "Not saved: this post is live now. Press Update to show readers the text below." in window.text
-    assert window.stored(2) == "Rises."
-    window.fill(content="ence.")
-    window.update()
-    assert window.stored(2) == "Rises. Half a sentence."
-    assert window.browser.current_url.endswith("/settings/posts/2/edit")
-    assert window.service.request("GET", "/v1/posts/2")[2].items() >= published.items()
-
-
 def test_a_form_in_which_nothing_was_typed_since_takes_the_text_that_was_used_instead_of_its_own(window):
     window.open(EDIT)
     window.browser.switch_to.window(continue_on_two_devices(window))
