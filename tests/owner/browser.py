@@ -34,7 +34,9 @@ class Window:
         self.looks = looks
 
     def open(self, path="/settings"):
-        self.browser.get(self.url + path)
+        is_again = self.browser.current_url == self.url + path  # The browser may still show the old page after `get`.
+        with self.next_page() if is_again else nullcontext():
+            self.browser.get(self.url + path)
 
     def link(self):
         """A new link that opens a session."""
