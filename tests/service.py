@@ -244,12 +244,11 @@ class Server:
 
 
 def eventually(condition, seconds=30):
-    """Wait until `condition` holds, and check it ever less often; fail if it does not hold within `seconds`."""
-    deadline, pause = time.monotonic() + seconds, 0.02
+    """Wait until `condition` holds; fail if it does not within `seconds`."""
+    deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(pause)
-        pause = min(pause * 1.25, 0.1)
+        time.sleep(0.02)
 
 
 def read_answer(sock):
