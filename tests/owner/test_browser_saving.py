@@ -179,7 +179,7 @@ def test_publishing_waits_for_a_paste_into_an_empty_post_and_then_asks_for_its_t
     assert not publish.is_displayed()  # The dialog would cover the bar.
     window.said("Saving once everything is added…")
     window.browser.execute_script("release()")
-    eventually(lambda: "A post needs a title." in window.text)
+    eventually(lambda: "A post needs a title" in window.text)
     assert window.browser.switch_to.active_element.get_attribute("id") == "title"
     window.fill(title="Bread")
     window.click("Publish…")

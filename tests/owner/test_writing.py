@@ -78,8 +78,8 @@ def posts(post):
 
 @cases(
     ("name", "value", "message"),
-    ("title", "", "A post needs a title."),
-    ("content", " ", "A post needs some text."),
+    ("title", "", "A post needs a title of at most 255 characters."),
+    ("content", " ", "Some text is needed."),
     ("excerpt", "x" * 1001, "Must have at most 1,000 characters."),
     ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),
     ("slug", "taken", "Already taken by another post."),

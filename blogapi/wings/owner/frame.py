@@ -43,6 +43,8 @@ FOR_WRITERS = {  # maps the beginning of an API message to the message that the 
     "must be given, and in the future": "choose a date in the future to schedule the post",
     "must be a time in RFC 3339": "choose a date and a time",
     "must be an absolute http": "must be an address that begins with https:// or http://, without spaces",
+    "must have 1 to 255": "a post needs a title of at most 255 characters",
+    "must contain a visible character": "some text is needed",
 }
 HEADERS = {
     "Cache-Control": "no-store",
@@ -190,9 +192,8 @@ def local_time(text: str) -> str:
 
 def utc_time(text: str) -> str:
     """Convert a typed time from this page's time zone to UTC; return anything else unchanged."""
-    if not text.endswith("Z"):
-        with suppress(ValueError):
-            return rfc3339_of(text, request.service.config.timezone)
+    with suppress(ValueError):
+        return text if text.endswith("Z") else rfc3339_of(text, request.service.config.timezone)
     return text
 
 

@@ -70,8 +70,6 @@ for blueprint in (views, *(module.views for module in (posts, writing, images, t
     owner.register_blueprint(blueprint)
 for path in ("", "/", "/<path:path>"):
     owner.add_url_rule(path, "index", index, methods=[*READ_METHODS, "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-owner.add_app_template_filter(json.loads, "from_json")
-owner.add_app_template_filter(block, "yaml")
-owner.add_app_template_filter(marked)
-owner.add_app_template_filter(sessions.browser_name)
+for function, name in ((json.loads, "from_json"), (block, "yaml"), (marked, None), (sessions.browser_name, None)):
+    owner.add_app_template_filter(function, name)
 owner.record(lambda state: state.app.jinja_env.globals.update(labels=LABELS, more_fields=MORE_FIELDS))
