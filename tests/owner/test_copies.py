@@ -20,10 +20,10 @@ def test_a_copy_is_kept_as_typed_and_changes_no_post(put, form, owner, client, c
     half = {"title": "\0", "content": "\u00e9 half", "slug": "Not a slug", "params": "a: ["}
     assert put(fields, 1, **half).status_code == 200
     assert (contents(), count(Post), count(Event)) == (["\u00e9 half"], 0, 0)
-    assert form()["content"] == ""  # *New post* is a separate form, and links to this one.
+    assert form()["content"] == ""  # *New post* is a separate form. The list links to this one.
     again = form(f"/settings/posts/new?copy={fields['draft']}")
     assert again.items() >= half.items()
-    assert view(owner, "/settings/posts/new").soup.select_one(f"a[href$='copy={fields['draft']}']")
+    assert view(owner, "/settings/posts").soup.select_one(f"a[href$='copy={fields['draft']}']")
 
 
 def test_an_older_number_or_more_than_four_mebibytes_change_nothing(put, form, contents):
@@ -140,7 +140,7 @@ def test_a_long_text_that_was_typed_over_is_kept_aside_and_the_form_offers_it(pu
     assert page.all("details.folded .muted")[0] == f"Content ({len(text.split())} words added) “{text[:45].strip()}…”"
     assert earlier.press("Restore this text").form("Save draft")[1]["content"] == text
     assert contents("open") == [text]
-    assert view(owner, "/settings/posts").titles == (["A", "First"] if path == NEW[0] else ["First"])
+    assert view(owner, "/settings/posts").titles == ["A", "First"][: 2 if path == NEW[0] else 1]
 
 
 def test_the_bar_leads_to_an_earlier_text_only_if_that_was_just_removed(put, form, owner):

@@ -102,7 +102,8 @@ def test_the_trash_can_be_searched(owner, client, post):
     assert view(owner, link["href"]).titles == ["Bread"]
 
 
-def test_the_latest_change_comes_first_and_pages_link_back_and_forth(owner, client, post, clock):
+@pytest.mark.both_engines
+def test_the_latest_change_comes_first_and_pages_link_back_and_forth(owner, client, post, clock, put, form):
     for number in range(45):
         clock.now += number % 2  # some within the same second
         post(title=str(number))
@@ -114,6 +115,14 @@ def test_the_latest_change_comes_first_and_pages_link_back_and_forth(owner, clie
     newer = [*pages(owner, older[-1].soup.find("a", string="Newer")["href"], "Newer")]
     assert [page.titles for page in newer] == [expected[20:40], expected[:20]]
     assert [page.all("[aria-current=true]") for page in newer] == [["Draft 45"]] * 2
+    typed = ("/settings/posts/1/edit", "changed"), ("/settings/posts/new", "New"), ("/settings/posts/3/edit", "Third")
+    for path, title in typed:  # Unsaved texts come first, and are not listed again.
+        clock.now += 1
+        put(form(path), 1, title=title)
+    client.patch("/v1/posts/3", json={"status": "published"})
+    first, rest = ["Third", "New", "changed"], [title for title in expected if title not in ("2", "changed")]
+    for query, titles in (("", first + rest), ("?status=draft", first[1:] + rest), ("?status=published", first[:1])):
+        assert [title for page in pages(owner, f"/settings/posts{query}") for title in page.titles] == titles, query
 
 
 def test_the_list_warns_if_the_clock_is_behind(owner, post, clock):

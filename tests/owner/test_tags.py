@@ -65,7 +65,7 @@ def test_a_taken_name_requires_a_merge(owner, tagged, client):
     assert (page.status, "must have 1 to 64 characters" in page.all(".problem")[0]) == (400, True)
 
 
-def test_an_undo_leaves_what_others_changed_in_the_same_second_or_since_alone(owner, tagged, client):
+def test_an_undo_leaves_what_others_changed_in_the_same_second_or_since_alone(owner, tagged, client, threaded):
     page = press(owner, "a", "Rename", name="x")
     press(owner, "b", "Rename", name="y")
     assert page.press("Undo").said[0] == "The tags of 1 post were restored."
@@ -76,11 +76,3 @@ def test_an_undo_leaves_what_others_changed_in_the_same_second_or_since_alone(ow
     assert tags(client) == {"trips": 2, "x": 1, "y": 1}
     assert last.press("Undo").said[0] == "The tags of 2 posts were restored."
     assert tags(client) == {"travel": 2, "x": 1, "y": 1}
-
-
-def test_tags_are_changed_and_restored_in_a_thread(owner, tagged, client, threaded):
-    page = press(owner, "a", "Rename", name="x")
-    press(owner, "b", "Yes, delete")
-    assert tags(client) == {"travel": 2, "x": 1}
-    page.press("Undo")
-    assert tags(client) == {"a": 1, "travel": 2}

@@ -69,7 +69,9 @@ def show_posts() -> str:
         trashed = database.read_in_thread(request.client, revisions.trash, 1, text=words[:MAX_QUERY]).items
         shown["trashed"] = trashed or (not words and copies.listing(database, copies.DISCARDED))
     shown |= {"counts": counts(database), "most": MAX_COUNTED, "proposed": proposals.posts_with_proposals(database)}
-    shown |= {"copies": copies.listing(database, copies.OPEN, *copies.FORMER), "now": database.now}
+    shown["copies"] = texts = copies.listing(database, copies.OPEN, *copies.FORMER)
+    of_posts = Post.id.in_([copy.post_id for copy in texts if copy.post_id])
+    shown |= {"statuses": dict(database.rows(Post.select(Post.id, Post.status).where(of_posts))), "now": database.now}
     with suppress(Damaged):
         shown["late"] = publication.latest_in_future(database)
     return render_template("owner/posts.html", **shown)

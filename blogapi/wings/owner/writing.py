@@ -61,7 +61,6 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     if slug := suggested_slug(typed, post):
         typed |= {"slug": slug, "suggested": slug}
     shown |= {"typed": typed, "post_id": post_id, "post": post, "etag": now.get("etag")}
-    shown["copies"] = copies.listing(request.database, OPEN, *FORMER)
     return render_template("owner/write.html", action=own_path(), **shown)
 
 
