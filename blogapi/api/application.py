@@ -1,7 +1,7 @@
 """Adapt Flask: use our request class, and cache routes."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import flask
@@ -26,8 +26,17 @@ def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, Mapping[str,
     return MapAdapter(url_map, "localhost", "/", "", "http", path, method).match(return_rule=True)
 
 
+class LazyRule(Rule):
+    """A route that compiles its functions for building URLs when `url_for` first needs them. No view uses it."""
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        compiled = cache(super()._compile_builder)
+        return lambda *this, **values: compiled(append_unknown)(*this, **values)
+
+
 class Application(Flask):
     request_class = Request
+    url_rule_class = LazyRule  # Compiling these functions for all routes would take a tenth of the start.
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
         environ[SERVICE] = service = self.extensions[EXTENSION]
