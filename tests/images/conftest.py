@@ -2,9 +2,7 @@
 
 import pytest
 
-from tests.images.pictures import jpeg, photograph, save
-
-LARGE = save(photograph().resize((1600, 1200)), "PNG", compress_level=0)  # 22 parts
+from tests.images.pictures import jpeg
 
 
 def upload(client, content, name="loaf.jpg", before=""):

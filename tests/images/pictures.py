@@ -38,6 +38,12 @@ def save(image: Image.Image, kind: str, **options: object) -> bytes:
     return file.getvalue()
 
 
+@cache
+def large(width: int = 1600, height: int = 1200) -> bytes:
+    """Return a PNG without compression, by default of 22 parts."""
+    return save(photograph().resize((width, height)), "PNG", compress_level=0)
+
+
 def jpeg(orientation: int = 1, mode: str = "RGB", **options: object) -> bytes:
     """Return a photograph with Exif, a color profile, a comment, other applications' data, and a trailing video."""
     plain = save(photograph(mode), "JPEG", exif=exif(orientation), icc_profile=PROFILE, comment=SECRET, **options)
@@ -87,24 +93,26 @@ def animated_webp() -> bytes:
     return save(frames[0], "WEBP", save_all=True, append_images=frames[1:], duration=80, exif=exif(), xmp=XMP)
 
 
-PICTURES = {
-    "jpeg": jpeg(),
-    "jpeg, turned": jpeg(orientation=6),
-    "jpeg, grey": jpeg(mode="L"),
-    "jpeg, cmyk": jpeg(mode="CMYK"),
-    "jpeg, progressive": jpeg(progressive=True),
-    "jpeg, restarts": jpeg(restart_marker_blocks=1),
-    "png": png(),
-    "png, 16 bits": png(photograph("L").convert("I;16")),
-    "png, palette with transparency": png(photograph("P"), transparency=0),
-    "png, animated": png(save_all=True, append_images=[photograph("L").convert("RGB")], duration=80),
-    "gif": gif(),
-    "webp": webp(),
-    "webp, lossless": webp(lossless=True),
-    "webp, simple": save(photograph(), "WEBP"),
-    "webp, simple and lossless": save(photograph(), "WEBP", lossless=True),
-    "webp, animated": animated_webp(),
-    "avif": save(photograph(), "AVIF"),
-    "avif, and more": save(photograph(), "AVIF") + SECRET,
-    "avif, animated": save(photograph(), "AVIF", save_all=True, append_images=[photograph("L").convert("RGB")]),
-}
+@cache
+def pictures() -> dict[str, bytes]:
+    return {
+        "jpeg": jpeg(),
+        "jpeg, turned": jpeg(orientation=6),
+        "jpeg, grey": jpeg(mode="L"),
+        "jpeg, cmyk": jpeg(mode="CMYK"),
+        "jpeg, progressive": jpeg(progressive=True),
+        "jpeg, restarts": jpeg(restart_marker_blocks=1),
+        "png": png(),
+        "png, 16 bits": png(photograph("L").convert("I;16")),
+        "png, palette with transparency": png(photograph("P"), transparency=0),
+        "png, animated": png(save_all=True, append_images=[photograph("L").convert("RGB")], duration=80),
+        "gif": gif(),
+        "webp": webp(),
+        "webp, lossless": webp(lossless=True),
+        "webp, simple": save(photograph(), "WEBP"),
+        "webp, simple and lossless": save(photograph(), "WEBP", lossless=True),
+        "webp, animated": animated_webp(),
+        "avif": save(photograph(), "AVIF"),
+        "avif, and more": save(photograph(), "AVIF") + SECRET,
+        "avif, animated": save(photograph(), "AVIF", save_all=True, append_images=[photograph("L").convert("RGB")]),
+    }

@@ -15,8 +15,8 @@ from blogapi.wings.owner import copies
 from tests.api.fixtures import NOW, with_key
 from tests.cases import cases
 from tests.conftest import message, without_id
-from tests.images.conftest import LARGE, send, upload
-from tests.images.pictures import gif, jpeg, photograph, png, save, webp
+from tests.images.conftest import send, upload
+from tests.images.pictures import gif, jpeg, large, photograph, png, save, webp
 
 
 def test_an_upload_creates_an_image_whose_id_is_a_hash_of_its_bytes(client):
@@ -39,9 +39,9 @@ def test_an_upload_creates_an_image_whose_id_is_a_hash_of_its_bytes(client):
 
 
 def test_uploading_the_same_image_again_returns_the_existing_one(client, clock, count):
-    first = send(client, LARGE)
+    first = send(client, large())
     clock.now += 60
-    for answer in (send(client, LARGE, query="?name=b.png"), send(client, LARGE)):
+    for answer in (send(client, large(), query="?name=b.png"), send(client, large())):
         assert (answer.status_code, answer.json, "Location" in answer.headers) == (200, first.json, False)
     assert count(ImagePart) == -(-first.json["bytes"] // images.PART_BYTES)
 
@@ -128,7 +128,7 @@ def test_a_body_of_another_type_is_refused(client, body, status, expected):
 )
 def test_the_total_size_of_images_is_limited(own_app, images_mb, said):
     client = with_key(own_app(images_mb=images_mb))
-    assert message(send(client, LARGE), 413) == message(upload(client, LARGE), 413) == said
+    assert message(send(client, large()), 413) == message(upload(client, large()), 413) == said
 
 
 @pytest.mark.in_process
@@ -144,7 +144,7 @@ def test_the_total_size_is_limited_for_concurrent_uploads_too(own_app, count, mo
         return type(database).write(database, *arguments)
 
     monkeypatch.setattr(database, "write", write)
-    assert message(send(client, LARGE), 413) == "images must not exceed 6 MiB in total (BLOGAPI_IMAGES_MB)"
+    assert message(send(client, large()), 413) == "images must not exceed 6 MiB in total (BLOGAPI_IMAGES_MB)"
     assert (others, count(ImagePart)) == ([201], 22)
 
 
@@ -219,7 +219,7 @@ def test_an_image_that_only_a_proposal_or_unsaved_text_shows_is_not_deleted(clie
 
 
 def test_a_deleted_image_is_gone_with_its_bytes_and_can_be_uploaded_again(client, stranger, count):
-    image = send(client, LARGE).json
+    image = send(client, large()).json
     tag = client.get(f"/v1/images/{image['id']}").headers["ETag"]
     stale = client.delete(f"/v1/images/{image['id']}", headers={"If-Match": '"x"'})
     assert message(stale, 412) == "If-Match: the image has changed since; get it again"
@@ -228,11 +228,11 @@ def test_a_deleted_image_is_gone_with_its_bytes_and_can_be_uploaded_again(client
     for path in (f"/v1/images/{image['id']}", f"/images/{image['id']}.png"):
         assert client.get(path).status_code == 404
     assert client.delete(f"/v1/images/{image['id']}").status_code == 404
-    assert send(client, LARGE).status_code == 201
+    assert send(client, large()).status_code == 201
 
 
 def test_parts_of_unfinished_uploads_are_deleted_after_a_day(client, database, clock, count, background):
-    image = send(client, LARGE).json
+    image = send(client, large()).json
     lost = f"{database.now}_lost"
     for number in range(40):
         database.write(images.add_part, lost, number, b"x")
@@ -262,7 +262,7 @@ def test_too_many_concurrent_uploads_are_503(client):
 
 
 def test_the_parts_of_an_image_stay_even_if_its_commit_seemed_to_fail(client, stranger, database):
-    image = send(client, LARGE).json
+    image = send(client, large()).json
     (upload,) = database.row(images.Image.select(images.Image.upload))
     images.delete_upload(database, database.write, upload)
     assert len(stranger.get(f"/images/{image['id']}.png").data) == image["bytes"]

@@ -2,8 +2,8 @@
 
 from tests.cases import cases
 from tests.conftest import message
-from tests.images.conftest import LARGE, send, upload
-from tests.images.pictures import jpeg
+from tests.images.conftest import send, upload
+from tests.images.pictures import jpeg, large
 
 
 def test_anybody_may_see_an_image(client, stranger, image):
@@ -53,7 +53,7 @@ def test_a_non_ascii_name_is_encoded(client, stranger):
     ("-99999999", 0, None),
 )
 def test_one_range_is_answered(client, stranger, header, start, end):
-    image = send(client, LARGE).json
+    image = send(client, large()).json
     path = f"/images/{image['id']}.png"
     whole = stranger.get(path).data
     answer = stranger.get(path, headers={"Range": f"bytes={header}"})

@@ -4,15 +4,16 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
-from tests.images.pictures import photograph, save
+from tests.images.pictures import large
 from tests.service import Server, eventually
 
 pytestmark = pytest.mark.slow
 
-LARGE = save(photograph().resize((2500, 2600)), "PNG", compress_level=0)  # 19.5 MB
+picture = partial(large, 2500, 2600)  # 19.5 MB
 PNG = {"Content-Type": "image/png"}
 MEGABYTES = 250
 WAIT_SECONDS = 0.1
@@ -40,7 +41,7 @@ def others(server):
 
 
 def upload(server):
-    return server.request("POST", "/v1/images", LARGE, **PNG)
+    return server.request("POST", "/v1/images", picture(), **PNG)
 
 
 def test_twenty_uploads_at_once_take_turns_or_are_told_to_try_again(server, others):
@@ -67,17 +68,17 @@ def test_two_hundred_slow_downloads_take_little_memory(server, others, opened):
 
 
 def test_a_chunked_body_can_be_an_image(server):
-    status, _, image = server.request("POST", "/v1/images", iter([LARGE[:100_000], LARGE[100_000:]]), **PNG)
+    status, _, image = server.request("POST", "/v1/images", iter([picture()[:100_000], picture()[100_000:]]), **PNG)
     assert status in (200, 201)
-    assert image["bytes"] == len(LARGE)
+    assert image["bytes"] == len(picture())
 
 
-@pytest.mark.parametrize("length", [len(LARGE), 2**40])
+@pytest.mark.parametrize("length", [19_500_000, 2**40])
 def test_an_aborted_upload_leaves_nothing_and_frees_its_place(server, length):
     head = server.head("POST /v1/images HTTP/1.1", "Content-Type: image/png", f"Content-Length: {length}")
     for _ in range(5):
         with server.connect() as sock:
-            sock.sendall(head + LARGE[:300_000])
+            sock.sendall(head + picture()[:300_000])
     eventually(lambda: upload(server)[0] in (200, 201))
 
 
