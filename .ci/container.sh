@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 base=$(sed -n 's/^FROM //p' deploy/Dockerfile)
-work=$(mktemp -d /var/tmp/blogapi-container.XXXXXX)
+work=$(mktemp -d "${TMPDIR:-/var/tmp}/blogapi-container.XXXXXX")
 export BUILDAH_ISOLATION=chroot BUILDAH_FORMAT=docker
 buildah() { command buildah --root "$work/root" --runroot "$work/runroot" "$@"; }
 server=

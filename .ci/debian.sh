@@ -3,7 +3,7 @@
 # Needs root and mmdebstrap. Exits with 1 if a test failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-root=$(mktemp -d /var/tmp/blogapi-debian.XXXXXX)
+root=$(mktemp -d "${TMPDIR:-/var/tmp}/blogapi-debian.XXXXXX")
 trap 'rm -rf --one-file-system "$root"' EXIT
 tar --extract --file="$(.ci/base.sh "$@")" --directory="$root"
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"

@@ -105,9 +105,9 @@ def pytest_generate_tests(metafunc):
     """Run the tests of the database and the server on both engines if PostgreSQL's programs are found."""
     names = set(inspect.signature(metafunc.function).parameters)
     is_of_sqlite = names & SQLITE_ONLY or metafunc.definition.get_closest_marker("sqlite")
-    path = metafunc.definition.path.relative_to(Path(__file__).parent)
+    path = metafunc.definition.nodeid.partition("::")[0].removeprefix("tests/")
     is_marked = metafunc.definition.get_closest_marker("both_engines")
-    is_of_both = is_marked or {path.parts[0], path.as_posix()} & BOTH_ENGINES
+    is_of_both = is_marked or {path.partition("/")[0], path} & BOTH_ENGINES
     if PROGRAMS and "backend" in metafunc.fixturenames and is_of_both and not is_of_sqlite:
         metafunc.parametrize("backend", ["sqlite", POSTGRESQL], indirect=True)
 
