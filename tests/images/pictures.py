@@ -87,14 +87,9 @@ def webp(**options: object) -> bytes:
     return found[:4] + pack("<I", len(found) - 8 + len(unknown)) + found[8:] + unknown + SECRET
 
 
-def animated_webp() -> bytes:
-    """Return an animation with metadata."""
-    frames = [photograph(), photograph("L").convert("RGB")]
-    return save(frames[0], "WEBP", save_all=True, append_images=frames[1:], duration=80, exif=exif(), xmp=XMP)
-
-
 @cache
 def pictures() -> dict[str, bytes]:
+    animation = {"save_all": True, "append_images": [photograph("L").convert("RGB")], "duration": 80}
     return {
         "jpeg": jpeg(),
         "jpeg, turned": jpeg(orientation=6),
@@ -105,14 +100,14 @@ def pictures() -> dict[str, bytes]:
         "png": png(),
         "png, 16 bits": png(photograph("L").convert("I;16")),
         "png, palette with transparency": png(photograph("P"), transparency=0),
-        "png, animated": png(save_all=True, append_images=[photograph("L").convert("RGB")], duration=80),
+        "png, animated": png(**animation),
         "gif": gif(),
         "webp": webp(),
         "webp, lossless": webp(lossless=True),
         "webp, simple": save(photograph(), "WEBP"),
         "webp, simple and lossless": save(photograph(), "WEBP", lossless=True),
-        "webp, animated": animated_webp(),
+        "webp, animated": save(photograph(), "WEBP", **animation, exif=exif(), xmp=XMP),
         "avif": save(photograph(), "AVIF"),
         "avif, and more": save(photograph(), "AVIF") + SECRET,
-        "avif, animated": save(photograph(), "AVIF", save_all=True, append_images=[photograph("L").convert("RGB")]),
+        "avif, animated": save(photograph(), "AVIF", **animation),
     }
