@@ -6,7 +6,7 @@ const all = (selector) => [...document.querySelectorAll(selector)];
 // Any page
 
 function withText(text) {
-  const isWanted = (each) => each.textContent.trim().replace(/\s+/g, " ") === text && each.checkVisibility();
+  const isWanted = (each) => each.innerText.trim().replace(/\s+/g, " ") === text && each.checkVisibility();
   return all("main button, main summary, header button, a").filter(isWanted);
 }
 

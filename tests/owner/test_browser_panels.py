@@ -38,8 +38,13 @@ def test_on_a_phone_the_preview_takes_the_place_of_the_text_and_goes_back_to_the
     window.click("Settings")
     assert window.browser.find_element(By.ID, "tags").is_displayed()
     assert not window.browser.find_element(By.ID, "content").is_displayed()
+    window.service.request("PATCH", "/v1/posts/1", {"status": "draft"})  # Its form has a fourth button.
     window.browser.refresh()
-    assert window.browser.find_element(By.ID, "saving").text == "Unsaved changes"  # one line
+    says = window.browser.find_element(By.CSS_SELECTOR, ".says")
+    assert says.text.startswith("Unsaved changes\n1,200 words")
+    assert says.size["height"] < 35 or is_wide  # two lines
+    window.open()
+    assert window.browser.find_element(By.CSS_SELECTOR, ".end").text == "Sign out"
 
 
 @IN_BOTH_BROWSERS

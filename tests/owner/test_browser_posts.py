@@ -50,6 +50,7 @@ def test_a_post_is_written_scheduled_printed_published_deleted_and_restored_with
     assert get(window)["published_at"] == "2031-01-02T15:04:00Z"
     window.reach("Delete Hello")
     window.press(Keys.ENTER)
+    assert window.browser.switch_to.active_element.accessible_name == "Cancel"
     window.follow("Yes, delete Hello")
     assert window.notice.startswith("“Hello” is in the trash.")
     assert get(window, "/v1/posts") == []

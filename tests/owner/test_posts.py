@@ -40,7 +40,9 @@ def test_posts_are_counted_by_their_current_status(owner, client, post, clock, d
     clock.now += 3600
     page = view(owner, "/settings/posts?status=published")
     assert page.all(".filter a") == ["All", "Published 1", "Draft 1", "Scheduled 0", "Archived 1", "Trash"]
-    assert [each["href"] for each in page.soup.select(".posts a")] == ["/settings/posts/2/edit"]
+    (link,) = [each["href"] for each in page.soup.select(".posts a")]
+    assert link == "/settings/posts/2/edit?list=status%3Dpublished"
+    assert view(owner, link).soup.select_one(".back")["href"] == "/settings/posts?status=published"  # back to this list
     assert counts(database) == {"published": 1, "draft": 1, "scheduled": 0, "archived": 1}
 
 
