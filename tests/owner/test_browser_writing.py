@@ -1,4 +1,4 @@
-"""Writing in a real browser: nothing typed is lost, and the preview shows the post as it will look."""
+"""Writing in a real browser: nothing typed is lost, and pasted text becomes Markdown."""
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -35,8 +35,11 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     assert (mark("https://a.example", 0, 17, "k"), window.run("selected")[0]) == ("[](https://a.example)", "")
     assert mark("a\nb\nc", 3, 3, "Heading") == "a\n## b\nc"
     assert mark("a\nb\nc", 0, 3, "Quote") == "> a\n> b\nc"
-    assert mark("a\nb\nc", 2, 5, "List") == "a\n- b\n- c"
-    assert mark("a\n- b\n- c", 2, 9, "List") == "a\nb\nc"
+    assert mark("a\nb\n\nc\n", 2, 6, "List") == "a\n- b\n\n- c\n"
+    for name, lines in (("Num", "1. b\n\n2. c"), ("Quote", "> b\n> \n> c"), ("List", "- b\n\n- c"), ("List", "b\n\nc")):
+        window.browser.find_element(By.CSS_SELECTOR, f".tools [title^={name}]").click()
+        assert (window.value("content"), window.run("selected")[0]) == (f"a\n{lines}\n", lines)
+    assert (mark("- a\nb", 0, 5, "Quote"), mark("- ab", 3, 3, "List")) == ("> - a\n> b", "ab")
     assert (mark("# a", 1, 1, "Heading"), mark("## a", 2, 2, "Heading")) == ("## a", "a")
     assert mark("a b\nc d", 2, 5, "Code") == "```\na b\nc d\n```"
     assert mark("a\n\nb", 2, 2, "Code") == "a\n```\n\n```\nb"
@@ -161,22 +164,6 @@ def test_words_are_counted_and_the_content_runs_in_the_direction_of_its_first_le
     eventually(lambda: "5 words, 1 minute to read" in window.text)
     window.fill(content="粉" * 501)
     eventually(lambda: "5 words, 501 characters, 2 minutes to read" in window.text)
-
-
-@IN_BOTH_BROWSERS
-def test_the_preview_follows_what_is_typed_and_the_form_stays(window):
-    content = "**Bold** <script>document.title = 'gone'</script>"
-    window.fill(title="Evening", content=content)
-    window.click("Preview")
-    bold = "return [...document.querySelectorAll('.preview.shown strong')].map((each) => each.textContent)"
-    eventually(lambda: window.browser.execute_script(bold) == ["Bold"])
-    text = "return document.querySelector('.preview.shown').textContent"
-    assert "<script>" in window.browser.execute_script(text)
-    window.fill(content=" **more**")
-    eventually(lambda: window.browser.execute_script(bold) == ["Bold", "more"])
-    window.fill(content=(Keys.CONTROL, Keys.SHIFT, Keys.ENTER))
-    assert not window.browser.find_element(By.CSS_SELECTOR, ".preview").is_displayed()
-    assert (window.value("title"), window.titles) == ("Evening", [])
 
 
 @IN_BOTH_BROWSERS

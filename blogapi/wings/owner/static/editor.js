@@ -1,6 +1,6 @@
 // A small interface to the text field of a post's form. It makes all changes with `execCommand`, so that the browser can
 // undo them. Await `settled` before an insertion: while an input method composes a word, an insertion doubles letters.
-import { throttled } from "./owner.js";
+import { changed, throttled } from "./owner.js";
 
 let composing = false;
 document.addEventListener("compositionstart", () => (composing = true), true);
@@ -26,10 +26,8 @@ export const openEditor = (area, isAdded) => {
   const insert = (text, from = area.selectionStart, to = area.selectionEnd, selected = [from + text.length]) => {
     area.focus({ preventScroll: true });
     area.setSelectionRange(from, to);
-    if ((from !== to || text) && !(document.activeElement === area && (text ? insertText(text) : document.execCommand("delete")))) { // in a dialog
-      area.setRangeText(text, from, to, "end");
-      area.dispatchEvent(new Event("input", { bubbles: true }));
-    }
+    const isDone = (from === to && !text) || (document.activeElement === area && (text ? insertText(text) : document.execCommand("delete")));
+    isDone || changed(area, area.setRangeText(text, from, to, "end")); // in a dialog
     area.setSelectionRange(selected[0], selected.at(-1));
   };
   const insertElsewhere = (text, place) => { // The focus, the selection and the lines around it stay where they are.

@@ -5,6 +5,7 @@ import { copies, create, formOf, load, throttled } from "./owner.js";
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in total, and per part that the server converts
+const MARK = /^([-*+>]|\d+[.)]) /; // of a list item or a quote
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
@@ -45,11 +46,16 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
   };
   const wholeLines = ([from, to]) => [editor.doc.slice(0, from).lastIndexOf("\n") + 1, `${editor.doc}\n`.indexOf("\n", to)];
-  const begin = (mark, others = mark) => {
-    const [start, end] = wholeLines(editor.selection);
+  // The lines stay selected, so that another button can change them next. Empty lines do not become list items.
+  const begin = (mark, own, others = own) => {
+    const [[from, to], [start, end]] = [editor.selection, wholeLines(selection())];
     const lines = editor.doc.slice(start, end).split("\n");
-    const added = lines.every((line) => line.startsWith(mark)) ? "" : mark;
-    editor.insert(lines.map((line) => added + line.replace(others, "")).join("\n"), start, end);
+    const areAll = (kind) => lines.some((line) => kind.test(line)) && lines.every((line) => kind.test(line) || !line.trim());
+    const [isRemoved, former] = [areAll(own), areAll(MARK) ? MARK : others];
+    let number = 0;
+    const stays = (line) => isRemoved || (lines.length > 1 && mark !== "> " && !line.trim());
+    const begun = lines.map((line) => line.replace(former, "")).map((line) => (stays(line) ? "" : mark.replace("1", () => ++number)) + line).join("\n");
+    editor.insert(begun, start, end, from === to ? [Math.max(start, start + begun.length - end + to)] : [start, start + begun.length]);
   };
   const link = () => {
     const [[from, to], text] = [selection(), editor.doc.slice(...selection())];
@@ -72,10 +78,10 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     Italic: () => wrap("*", /(?<![\\*])(?:\*\*)*\*(?!\*)/g),
     Link: link,
     Image: images.open,
-    Heading: () => begin("## ", /^#{1,6} /),
-    Quote: () => begin("> "),
-    List: () => begin("- ", /^([-*+]|\d+[.)]) /),
-    "Numbered list": () => begin("1. ", /^([-*+]|\d+[.)]) /),
+    Heading: () => begin("## ", /^## /, /^#{1,6} /),
+    Quote: () => begin("> ", /^> /),
+    List: () => begin("- ", /^[-*+] /, MARK),
+    "Numbered list": () => begin("1. ", /^\d+[.)] /, MARK),
     Code: () => (/\n|^\s*$/.test(editor.doc.slice(...wholeLines(selection()))) ? wrap("```\n", /\n```/g, "\n```", wholeLines(selection())) : wrap("`", /`/g)),
     Table: addTable,
     Footnote: addFootnote,
@@ -89,8 +95,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   });
   let isPlain = false; // set by Ctrl+Shift+V, because Firefox passes the HTML even then
   area.addEventListener("keydown", (event) => {
-    const action = actions[{ b: "Bold", i: "Italic", k: "Link" }[shortcut(event)]];
-    action && action(event.preventDefault());
+    actions[{ b: "Bold", i: "Italic", k: "Link" }[shortcut(event)]]?.(event.preventDefault());
     isPlain = shortcut(event) === "shift+v";
   });
 
