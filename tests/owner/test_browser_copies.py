@@ -73,10 +73,14 @@ def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
     assert window.value("content") == "One. Two. Three."
 
 
-def test_text_typed_without_a_pause_reaches_the_server_meanwhile(window):
+def test_text_typed_without_a_pause_reaches_the_server_meanwhile_unless_that_does_not_answer(window):
     window.open(EDIT)
     content, said = (window.browser.find_element(By.ID, each) for each in ("content", "saving"))
     eventually(lambda: content.send_keys("x") or "Kept" in said.text)
+    window.run("holdAll")
+    eventually(lambda: content.send_keys("x") or said.text == "Kept in this browser, not on the server yet")
+    window.browser.execute_script("release()")
+    eventually(lambda: ", not in the post yet" in said.text)
 
 
 def test_killing_an_offline_browser_loses_no_more_than_the_last_second_and_the_list_says_so(window):

@@ -60,7 +60,7 @@ def test_a_window_that_becomes_narrow_keeps_the_text_and_the_caret(window):
 
 
 @IN_BOTH_BROWSERS
-def test_publishing_asks_in_a_dialog_that_takes_the_focus_and_returns_it(window):
+def test_publishing_asks_in_a_dialog_that_returns_the_focus_and_keeps_its_date_only_if_a_button_is_pressed(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises.")
     window.click("Publish…")
@@ -69,14 +69,24 @@ def test_publishing_asks_in_a_dialog_that_takes_the_focus_and_returns_it(window)
     assert "Readers will see the text on this page." in dialog.text
     eventually(lambda: window.browser.execute_script(FOCUSED) == "Publish now")
     for leave in (lambda: window.press(Keys.ESCAPE), lambda: window.click("Close")):
+        window.click("Tomorrow 8:00")
+        assert "Readers will not see it until" in dialog.text
         leave()
         eventually(lambda: window.browser.execute_script("return document.activeElement.id") == "content")
         window.fill(content=(Keys.CONTROL, Keys.ENTER))
         assert (dialog.is_displayed(), window.titles) == (True, ["Evening"])
+        assert "Readers will see the text on this page." in dialog.text
+        assert window.browser.execute_script("return post.elements.published_at.value") == ""
+    window.click("Tomorrow 8:00")
+    dialog.find_element(By.XPATH, ".//button[.='Save draft']").click()
+    window.said("Saved, not scheduled")
+    window.click("Publish…")
+    assert window.value("published_at").endswith("T08:00")
+    assert window.service.request("GET", "/v1/posts/2")[2].items() > {"status": "draft"}.items()
 
 
 @IN_BOTH_BROWSERS
-def test_the_preview_beside_the_text_follows_the_caret_and_covers_nothing(window):
+def test_the_preview_beside_the_text_follows_the_caret_and_what_is_typed(window):
     write_long(window)
     window.click("Preview")
     eventually(lambda: window.run("isInPreview", "Paragraph 150 "))
@@ -88,6 +98,12 @@ def test_the_preview_beside_the_text_follows_the_caret_and_covers_nothing(window
         window.browser.execute_script("document.execCommand('insertText', false, arguments[0])", f"{text}\n\n")
         window.run("putCaretBefore", words)
         eventually(lambda words=words: window.run("isInPreview", words))
+    window.fill(content="\n\n**Bold** <script>document.title = 'gone'</script>")
+    bold = "return document.querySelector('.preview.shown strong')?.parentNode.textContent"
+    eventually(lambda: "Bold <script>" in (window.browser.execute_script(bold) or ""))
+    window.fill(content=(Keys.CONTROL, Keys.SHIFT, Keys.ENTER))
+    assert not window.browser.find_element(By.CSS_SELECTOR, ".preview").is_displayed()
+    assert "Bold" not in window.stored()
 
 
 @IN_BOTH_BROWSERS

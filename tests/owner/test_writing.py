@@ -20,6 +20,7 @@ def test_a_post_is_created_with_all_its_fields(owner, client):
 @cases(
     ("label", "time", "status", "published_at"),
     ("Save draft", "", "draft", None),
+    ("Save draft", "2027-01-02T03:04", "draft", "2027-01-02T03:04:00Z"),
     ("Publish now", "", "published", "2026-11-20T12:00:00Z"),
     ("Publish now", "2020-01-02T03:04", "published", "2020-01-02T03:04:00Z"),
     ("Schedule", "2027-01-02T03:04:05", "scheduled", "2027-01-02T03:04:05Z"),
@@ -84,7 +85,7 @@ def posts(post):
     ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),
     ("slug", "taken", "Already taken by another post."),
     ("cover_image", "/a.jpg", "Must be an address that begins with https:// or http://, without spaces."),
-    ("published_at", "2027-01-01T00:00:00", "This date is in the future: press Schedule, or choose a past date."),
+    ("published_at", "20", "Choose a date and a time."),
     ("tags", "a, " + "x" * 65, "Tag 2: must have 1 to 64 characters."),
     ("tags", "x" * 140_000, "Must be tags of 1 to 64 characters."),
     ("params", "a: b: c", "Line 1: not valid YAML: mapping values are not allowed"),
@@ -136,8 +137,10 @@ def test_saving_without_changes_changes_nothing_and_edited_texts_keep_their_line
         assert client.get(f"/v1/{path}").json["content"] == new
 
 
-def test_emptying_a_date_clears_it_unless_the_post_is_published(owner, client, post):
+def test_a_draft_takes_any_date_and_emptying_it_clears_it_unless_the_post_is_published(owner, client, post):
     post(title="Hello", published_at="2020-01-01T00:00:00Z")
+    view(owner, "/settings/posts/1/edit").press("Save draft", published_at="2027-01-01T00:00")
+    assert client.get("/v1/posts/1").json["published_at"] == "2027-01-01T00:00:00Z"
     page = view(owner, "/settings/posts/1/edit").press("Save draft", published_at="")
     assert (page.said[0], "published_at" in client.get("/v1/posts/1").json) == ("“Hello” was saved.", False)
     scheduled = {"status": "scheduled", "published_at": "2026-11-21T00:00:00Z"}

@@ -38,6 +38,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from peewee import fn
@@ -267,8 +268,8 @@ def _bound(tx: Transaction, newest_id: str) -> None:
 
 def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) -> posts.StoredPost:
     """Create a draft's post unless it exists. Raises Rejected."""
-    draft = sent.copy.draft
-    post = idempotency.add_once(tx, fields, author, key_of(draft)) if draft else posts.add(tx, fields, author)
+    draft, add = sent.copy.draft, partial(posts.add, allow_future_draft=True)
+    post = idempotency.add_once(tx, fields, author, key_of(draft), add) if draft else add(tx, fields, author)
     if post.outcome == "created":
         tx.execute(DraftCopy.update(draft=str(post.id), post_id=post.id).where(DraftCopy.draft == draft))
         _close(tx, sent, post.id, post.document)
@@ -279,7 +280,7 @@ def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: Che
     """Save a form to its post. A repeated request is a no-op. Raises the same exceptions as `posts.change`."""
     if find(tx, sent.copy.id, SAVED) and text_of(tx, sent.copy.id)["text"] == sent.fields["text"]:
         return posts.get_to_change(tx, post_id)
-    post = posts.change(tx, post_id, changes, author, check)
+    post = posts.change(tx, post_id, changes, author, check, allow_future_draft=True)
     _close(tx, sent, post_id, post.document)
     return post
 

@@ -77,8 +77,7 @@ def show(post: Any, client: str = "", *, is_unsaved: bool = False, is_owner: boo
         html, cover = without_others(html), cover if origin(cover) in (own, "") else ""
     values |= {"cover": cover, "content": html, "is_cut": bounded(content) != content}
     page = render_template("owner/preview.html", **values, is_unsaved=is_unsaved, is_owner=is_owner)
-    headers = {"Content-Security-Policy": POLICY.format(sources), "X-Robots-Tag": "noindex"}
-    return Response(page, headers=headers)
+    return Response(page, headers={"Content-Security-Policy": POLICY.format(sources), "X-Robots-Tag": "noindex"})
 
 
 @views.app_template_filter()

@@ -1,5 +1,5 @@
 // The form of a post: its fields, the bar, the panels beside the text, and messages from other pages.
-import { create } from "./owner.js";
+import { changed, create } from "./owner.js";
 
 const content = document.getElementById("content");
 const post = content.form;
@@ -8,6 +8,13 @@ const [upload, saveButton] = [document.getElementById("upload"), document.getEle
 post.autocomplete = "off"; // After Back or a reload, the copy restores the typed text, so the browser must not.
 const fields = [...post.elements].filter((each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type));
 const date = fields.find((each) => each.name === "published_at");
+// Closing the dialog puts back the date that the form had before, unless one of the form's buttons was pressed.
+let dated = "";
+post.addEventListener("click", ({ target }) => target.closest("button:not([type], [formtarget])") && (dated = date.value), true);
+document.querySelector("#publishing[popover]")?.addEventListener("beforetoggle", ({ newState }) => {
+  newState === "open" && (dated = date.value);
+  date.value === dated || changed(Object.assign(date, { value: dated }), date.dispatchEvent(new Event("change")));
+});
 const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
 
 // The bar shows the state. Screen readers announce each outcome once. An alarm stays until its cause is gone.
@@ -43,10 +50,8 @@ const showBeside = (side) => {
   history.replaceState({ ...history.state, side }, ""); // A reload shows the same panel.
   settings.ariaExpanded = String(side === "settings");
   document.getElementById("preview").ariaPressed = String(side === "preview");
-  if (!isWide.matches) {
-    side || document.activeElement.closest(".page") || content.focus({ preventScroll: true });
-    scrollTo(0, side ? 0 : top);
-  }
+  isWide.matches || side || document.activeElement.closest(".page") || content.focus({ preventScroll: true });
+  isWide.matches || scrollTo(0, side ? 0 : top);
 };
 const toggleBeside = (side) => showBeside(sheet.dataset.side !== side ? side : side === "preview" && isWide.matches ? before : "");
 settings.addEventListener("click", () => [toggleBeside("settings"), (localStorage.beside = sheet.dataset.side)]); // for the next form

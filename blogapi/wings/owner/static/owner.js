@@ -1,10 +1,8 @@
 // The page also works without this script, but then the copy buttons stay hidden.
-for (const button of document.querySelectorAll("[data-copies]")) {
-  button.addEventListener("click", () => {
-    getSelection().selectAllChildren(document.getElementById(button.dataset.copies));
-    button.nextElementSibling.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C to copy";
-  });
-}
+document.querySelectorAll("[data-copies]").forEach((each) => each.addEventListener("click", () => {
+  getSelection().selectAllChildren(document.getElementById(each.dataset.copies));
+  each.nextElementSibling.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C to copy";
+}));
 // Lines of a comparison are copied without their HTML, in which the form of a post would see code.
 addEventListener("copy", (event) => {
   const isCompared = [...document.querySelectorAll(".diff")].some((each) => getSelection().containsNode(each, true));
@@ -42,7 +40,7 @@ export const shownTime = (text, hasTime = text.length > 10) => { // without the 
 document.querySelectorAll("time").forEach((each) => Object.assign(each, { textContent: shownTime(each.dateTime), title: zone }));
 for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   const sent = create("input", { type: "hidden", name: field.name, value: field.dataset.time });
-  const show = (moment) => isNaN(moment) || (field.value = new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 16));
+  const show = (moment) => (field.value = isNaN(moment) ? "" : new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 16));
   field.value && show(new Date(field.dataset.time));
   const effects = [...field.form.querySelectorAll(".effect")].map((each) => [each, each.textContent]);
   const explain = () => {
@@ -52,11 +50,9 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
     field.form.querySelectorAll("[data-when]").forEach((each) => (each.hidden = isLater !== (each.dataset.when === "later")));
   };
   explain();
-  field.addEventListener("input", () => {
-    sent.value = field.value ? `${new Date(field.value).toISOString().slice(0, 19)}Z` : "";
-    explain();
-  });
-  sent.addEventListener("change", () => show(new Date(sent.value)));
+  field.addEventListener("input", () => changed(sent, (sent.value = field.value ? `${new Date(field.value).toISOString().slice(0, 19)}Z` : "")));
+  sent.addEventListener("input", explain);
+  sent.addEventListener("change", () => explain(show(new Date(sent.value))));
   field.removeAttribute("name");
   field.after(sent);
   field.labels[0].textContent = field.labels[0].textContent.replace(/\(.*\)/, `(${zone})`);

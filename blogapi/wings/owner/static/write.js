@@ -42,11 +42,13 @@ const exchange = async (during = "sending", keepalive = false, text = typed()) =
   clearTimeout(timer);
   const [sent, isNews] = [Number(text.number), Number(text.number) > had];
   state = during;
+  const slow = setInterval(() => state === "sending" && isUnsent() && !bar.querySelector("#alarm-failed") && say("Kept in this browser, not on the server yet", "slow"), 4000);
   let answer = null;
   while (removed[0] && isTaken((answer = await put({ ...removed[0], copy: copy.value })))) {
     records.drop(removed.shift());
   }
   answer = removed[0] ? answer : await put(isNews ? frozen(text) : question(), keepalive);
+  clearInterval(slow);
   if (state !== during) {
     return answer.status;
   }
@@ -70,9 +72,7 @@ const fail = () => [alarm("missed", `“${label}” did not go through. Press it
 const takeIn = (answer, isNews) => {
   const { form_token: token, preview_token: previewToken } = post.elements; // A new session has other tokens.
   [token.value, previewToken.value, upload.elements.form_token.value] = [answer.form_token, answer.preview_token, answer.upload_token];
-  if (answer.saved_etag) { // The post already contains text from this form, perhaps from a save whose response was lost.
-    [etag.value, base.value] = [answer.saved_etag, answer.saved_base];
-  }
+  answer.saved_etag && ([etag.value, base.value] = [answer.saved_etag, answer.saved_base]); // The post already contains text from this form, perhaps from a save whose response was lost.
   const isOther = answer.etag !== undefined && answer.etag !== etag.value; // The post was changed elsewhere.
   const isHere = state === "saving" || (navigator.userActivation?.hasBeenActive && document.hasFocus() && post.contains(document.activeElement)); // The writer may continue typing.
   const isPublished = answer.is_saved && !isOther && answer.status_of_post !== status.value; // by a button whose response was lost
@@ -131,24 +131,18 @@ const ask = ({ browser, at, previous: other, mine }) => {
 // Keep the typed text: in the browser within a second, and on the server within three seconds, or later if it is long.
 let isKept = true;
 const keep = throttled(async () => (isKept = !isUnsent() || (await records.set(typed())) !== null), () => 200 + content.textLength / 500);
-post.addEventListener("input", (event) => {
-  if (!fields.includes(event.target) && event.target.type !== "datetime-local") {
-    return;
-  }
-  event.target.removeAttribute("aria-invalid"); // The message is about the previous value.
-  document.getElementById(`${event.target.id}-wrong`)?.remove();
+fields.forEach((field) => field.addEventListener("input", () => {
+  document.getElementById(field.name)?.removeAttribute("aria-invalid"); // The message is about the previous value.
+  document.getElementById(`${field.name}-wrong`)?.remove();
   [number.value, caret.value] = [Number(number.value) + 1, content.selectionEnd];
   keep();
   outcome?.isConnected && say("Changes not in the post yet", "typed");
   isNew() && !location.search.includes(draft.value) && history.replaceState(history.state, "", `?copy=${draft.value}`); // so that a reload shows this draft
   state === "idle" && sendSoon();
-});
+}));
 const removed = []; // texts that were typed over; the server gets them before the later text, and until then, the browser stores them beside it
-const keepRemoved = ({ target }) => {
-  if (isUnsent() && target.selectionEnd - target.selectionStart >= Math.min(200, Math.max(20, target.textLength / 2))) {
-    records.set(removed[removed.push({ ...frozen(typed()), copy: `${copy.value.slice(0, 40)}-${number.value}` }) - 1]);
-  }
-};
+const isLong = ({ selectionStart, selectionEnd, textLength }) => selectionEnd - selectionStart >= Math.min(200, Math.max(20, textLength / 2));
+const keepRemoved = ({ target }) => isUnsent() && isLong(target) && records.set(removed[removed.push({ ...frozen(typed()), copy: `${copy.value.slice(0, 40)}-${number.value}` }) - 1]);
 ["beforeinput", "paste"].forEach((kind) => post.addEventListener(kind, keepRemoved, true));
 const leave = () => { // Firefox ends a script that runs for a long time while the page is being left.
   const record = isUnsent() ? typed() : null;
@@ -249,7 +243,7 @@ const goOn = async (sent, body) => {
   date.value ||= status.value === "published" ? now.published_at : "";
   date.dispatchEvent(new Event("change")); // shows it
   ["failed", "image", "lost", "paste"].forEach((kind) => alarm(kind));
-  const saved = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
+  const saved = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? (new Date(date.value) > new Date() ? "Saved, not scheduled" : "Saved");
   outcome = say(`${isSame ? "Nothing has changed" : `${saved} ${time()}`}${isUnsent() ? "; later changes are not in the post yet" : ""}`, `saved ${sent} ${isSame}`, ...linkTo(status.value === "published" && now.url, "View on the site"));
   next();
 };
