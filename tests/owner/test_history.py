@@ -128,7 +128,7 @@ def test_the_trash_shows_the_latest_deleted_first_and_each_can_be_read_and_resto
     assert view(owner, "/settings/trash").titles == ["First"]
 
 
-def test_a_post_is_deleted_for_good_after_a_confirmation_and_no_version_is_found(owner, client, post):
+def test_a_post_even_a_damaged_one_is_deleted_for_good_after_a_confirmation(owner, client, post, damage):
     post(title="Hello")
     client.delete("/v1/posts/1")
     page = view(owner, "/settings/trash/1").press("Yes, delete for good")
@@ -137,6 +137,11 @@ def test_a_post_is_deleted_for_good_after_a_confirmation_and_no_version_is_found
     post()
     for path in ("posts/1/history", "posts/1/history/1", "posts/2/history/9", "trash/1", "trash/2"):
         assert view(owner, f"/settings/{path}").status == 404, path
+    client.delete("/v1/posts/2")
+    page = view(owner, "/settings/trash/2")
+    damage("revision", "document", "no document")
+    page.press("Yes, delete for good")
+    assert client.get("/v1/trash").json == []
 
 
 def test_the_trash_comes_in_pages(owner, client, post):

@@ -143,15 +143,6 @@ def test_an_unknown_query_of_a_list_is_refused(owner, query):
     assert (page.status, page.all("main a")) == (400, ["Back to the posts"])
 
 
-def test_a_damaged_post_in_the_trash_can_be_deleted(owner, client, post, damage):
-    post()
-    client.delete("/v1/posts/1")
-    page = view(owner, "/settings/trash/1")
-    damage("revision", "document", "no document")
-    page.press("Yes, delete for good")
-    assert client.get("/v1/trash").json == []
-
-
 def test_a_post_is_shown_with_all_its_fields(owner, post):
     fields = {"excerpt": "Short.", "tags": ["One, two", "<i>"], "cover_image": "https://example.org/a.jpg"}
     post(title="Hello", content="\n# A\n\n<b>b</b>", status="published", **fields)
