@@ -59,6 +59,8 @@ function select(start, end = start) {
 
 function putCaretBefore(words) {
   select(content.value.indexOf(words));
+  content.blur();
+  content.focus(); // scrolls to it
 }
 
 function selected() {
@@ -75,6 +77,15 @@ function isInPreview(words) {
   }
   const { top, bottom } = range.getBoundingClientRect();
   return !range.collapsed && top >= 0 && bottom <= innerHeight;
+}
+
+// By how many pixels the paragraph of the preview that is in view beside the middle of the text is above or below it
+function unevenness() {
+  const [{ left, top }, middle] = [content.getBoundingClientRect(), innerHeight / 2];
+  const at = Math.max(top + 20, middle);
+  const [words] = /\S.*/.exec(content.value.slice(document.caretPositionFromPoint(left + 1, at).offset));
+  const block = all(".preview p").find((each) => each.textContent === words);
+  return Math.abs(block.getBoundingClientRect().top - at);
 }
 
 // How many controls of the form that are in view have the preview in their middle

@@ -11,10 +11,8 @@ const date = fields.find((each) => each.name === "published_at");
 // Closing the dialog puts back the date that the form had before, unless one of the form's buttons was pressed.
 let dated = "";
 post.addEventListener("click", ({ target }) => target.closest("button:not([type], [formtarget])") && (dated = date.value), true);
-document.querySelector("#publishing[popover]")?.addEventListener("beforetoggle", ({ newState }) => {
-  newState === "open" && (dated = date.value);
-  date.value === dated || changed(Object.assign(date, { value: dated }), date.dispatchEvent(new Event("change")));
-});
+const putBack = () => date.value === dated || changed(Object.assign(date, { value: dated }), date.dispatchEvent(new Event("change")));
+document.querySelector("#publishing[popover]")?.addEventListener("beforetoggle", ({ newState }) => (newState === "open" ? (dated = date.value) : putBack()));
 const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
 
 // The bar shows the state. Screen readers announce each outcome once. An alarm stays until its cause is gone.

@@ -1,5 +1,5 @@
 // Tools for the text of a post: buttons and keys for formatting, pasting, the preview, and the word count.
-import { isWide, sheet, shortcut, toggleBeside } from "./form.js";
+import { bar, isWide, sheet, shortcut, toggleBeside } from "./form.js";
 import { copies, create, formOf, load, throttled } from "./owner.js";
 
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
@@ -190,26 +190,30 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   // The preview is shown beside the text or, on a narrow screen, in place of the text, and follows changes.
   const [shown, toggle] = [document.querySelector(".preview.shown"), document.getElementById("preview")];
   let [drawing, isLate] = [null, false];
-  const draw = async () => {
-    const page = await load(toggle.formAction, { method: "POST", body: new FormData(post) });
-    shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? ["The preview cannot be shown right now."]));
-    reveal();
+  const show = (page) => reveal(shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? ["The preview cannot be shown right now."])));
+  const draw = () => load(toggle.formAction, { method: "POST", body: new FormData(post) }).then(show);
+  // Show what the text shows, at the same height: the row with the caret or, if that is out of view, a row that is further
+  // down the more of the text has been scrolled. On a narrow screen, the block with the caret goes to the middle.
+  const reveal = () => {
+    const [{ left, top, bottom }, { bottom: under }, caret] = [area.getBoundingClientRect(), stops[0].parentNode.getBoundingClientRect(), editor.selection[1]];
+    const [first, last] = [(Math.max(top, under) || innerHeight / 2) + 8, Math.min(bottom, bar.getBoundingClientRect().top) - 8];
+    const placeAt = (y, x = area.clientWidth - 2) => (isWide.matches ? document.caretPositionFromPoint?.(left + x, y)?.offset : null) ?? caret;
+    const rowEnd = placeAt(first, 1) <= caret && caret <= placeAt(last) ? caret : placeAt(first + ((last - first) * scrollY) / (document.documentElement.scrollHeight - innerHeight || 1));
+    const [y] = [...Array(10)].reduce(([low, high]) => (placeAt((low + high) / 2) < rowEnd ? [(low + high) / 2, high] : [low, (low + high) / 2]), [first, last]);
+    const place = placeAt(y + 8, 1);
+    const [lines, line] = [editor.doc.split("\n"), editor.doc.slice(0, place).split("\n").length - 1];
+    const blocks = [...shown.querySelectorAll("[data-line]:not(.footnotes *)")]; // without footnotes, which are out of order
+    const spot = (each) => (each ? [lines.slice(0, each.dataset.line).join("\n").length + 1, each.getBoundingClientRect().top] : [editor.doc.length, shown.lastElementChild?.getBoundingClientRect().bottom]);
+    const [[start, from], [end, to]] = [blocks.findLast((each) => each.dataset.line <= line) ?? blocks[0], blocks.find((each) => each.dataset.line > line)].map(spot);
+    (isWide.matches ? shown : document.documentElement).scrollTop += from + ((to - from) * Math.max(0, place - start)) / (end - start || 1) - y;
   };
-  const reveal = () => { // Show the block with the caret, or the one before it. Each block has the number of its first line.
-    const line = editor.doc.slice(0, editor.selection[1]).split("\n").length - 1;
-    const block = [...shown.querySelectorAll("[data-line]")].filter((each) => each.dataset.line <= line).sort((one, other) => one.dataset.line - other.dataset.line).at(-1);
-    if (block?.matches("code")) { // It can be longer than the window, so only the line with the caret counts.
-      const above = line - block.dataset.line - 1;
-      block.style.scrollMargin = `${-above}lh 0 ${above + 2 - block.textContent.split("\n").length}lh`;
-    }
-    block?.scrollIntoView({ block: isWide.matches ? "nearest" : "center" });
-  };
-  shown.addEventListener("load", () => reveal(), true); // An image that was not loaded before moves the text below it.
+  const glance = throttled(() => requestAnimationFrame(reveal), () => area.textLength / 50_000);
+  const isMoved = (kind, target) => sheet.dataset.side === "preview" && target !== shown && (isWide.matches || kind === "load"); // An image that was not loaded before moves the text below it.
+  ["scroll", "selectionchange", "load"].forEach((kind) => document.addEventListener(kind, ({ target }) => isMoved(kind, target) && glance(), true));
   const follow = () => {
     isLate = Boolean(drawing);
     drawing ??= sheet.dataset.side === "preview" ? draw().finally(() => ((drawing = null), isLate && follow())) : null;
   };
-  document.addEventListener("selectionchange", throttled(() => document.activeElement === area && sheet.dataset.side === "preview" && reveal(), () => 200));
   toggle.addEventListener("click", (event) => follow(event.preventDefault(), toggleBeside("preview")));
 
   // The word count, the reading time, and the text direction, because `dir=auto` takes minutes for a megabyte.
