@@ -49,7 +49,7 @@ from blogapi.documents import etag_of
 from blogapi.posts import idempotency
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Author, DraftCopy
 from blogapi.text import is_part_of, lacks_passage
@@ -104,11 +104,14 @@ class Sent(NamedTuple):
 
 _copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields))
 _latest = DraftCopy.saved_at.desc(), DraftCopy.id
+_is_current = (DraftCopy.draft == Placeholder("draft")) & DraftCopy.state.not_in((*FORMER, LONGER))
+SELECT = Compiled(_copies.where(DraftCopy.id == Placeholder("id")))
+SELECT_CURRENT = Compiled(_copies.where(_is_current).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
 
 
 def find(reader: Reader, text_id: str, *states: str) -> Copy | None:
     """Return the copy of a form, given its id or a text id, if the copy has one of `states` (by default, any)."""
-    row = reader.row(_copies.where(DraftCopy.id == text_id.partition(" ")[0]))
+    row = reader.row(SELECT, id=text_id.partition(" ")[0])
     copy = Copy._make(row) if row else None
     return copy if copy and (not states or copy.state in states) else None
 
@@ -137,8 +140,7 @@ def key_of(draft: str) -> idempotency.IdempotencyKey:
 
 def current(reader: Reader, draft: str) -> Copy | None:
     """Return the current copy of a draft, or else the last discarded one."""
-    of_draft = (DraftCopy.draft == str(post_of(reader, draft) or draft)) & DraftCopy.state.not_in((*FORMER, LONGER))
-    row = reader.row(_copies.where(of_draft).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
+    row = reader.row(SELECT_CURRENT, draft=str(post_of(reader, draft) or draft))
     return Copy._make(row) if row else None
 
 

@@ -117,11 +117,6 @@ def load_form() -> MultiDict[str, str]:
     return fields
 
 
-def close_image(error: BaseException | None = None) -> None:
-    if "opened" in g:
-        g.opened.close()
-
-
 def form_token(action: str) -> str:
     """Return the token that a form with this action must contain in this session."""
     return hmac.digest(request.session.encode(), action.encode(), "sha256").hex() if request.session else ""

@@ -1,6 +1,7 @@
 """The owner's page as a whole: its blueprint, its static files, and the views of its sessions."""
 
 import json
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def index(path: str = "") -> Response:
 owner = SelfGuarded("owner", __name__, url_prefix=frame.ROOT, template_folder="templates")
 owner.before_request(frame.check_session)
 owner.after_request(frame.finish)
-owner.teardown_request(frame.close_image)
+owner.teardown_request(lambda error: g.pop("opened", ExitStack()).close())
 owner.context_processor(frame.context)
 add_static(views, "", (Path(__file__).resolve().parent / "static").iterdir())
 for blueprint in (views, *(module.views for module in (posts, writing, images, tags, keys, preview))):
