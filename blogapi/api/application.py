@@ -1,7 +1,7 @@
 """Adapt Flask: use our request class, and cache routes."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import flask
@@ -29,9 +29,9 @@ def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, Mapping[str,
 class LazyRule(Rule):
     """A route that compiles its functions for building URLs when `url_for` first needs them. No view uses it."""
 
-    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
-        compiled = cache(super()._compile_builder)
-        return lambda *this, **values: compiled(append_unknown)(*this, **values)
+    def _compile_builder(self, *arguments: Any, **options: Any) -> Callable[..., tuple[str, str]]:
+        compiled = cache(partial(super()._compile_builder, *arguments, **options))
+        return lambda *this, **values: compiled()(*this, **values)
 
 
 class Application(Flask):
