@@ -39,9 +39,8 @@ settings.register_profile("soak", max_examples=10_000, **MANY)
 settings.load_profile("quick")
 # A shell ignores SIGINT for background jobs, and every process that the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-SHARED_MEMORY = Path("/dev/shm")
-if SHARED_MEMORY.exists() and shutil.disk_usage(SHARED_MEMORY).free > 2**30:
-    tempfile.tempdir = str(SHARED_MEMORY)  # Temporary files need not be on disk.
+if Path("/dev/shm").exists() and shutil.disk_usage("/dev/shm").free > 2**30:
+    tempfile.tempdir = "/dev/shm"  # Temporary files need not be on disk.
 
 
 def pytest_addoption(parser):

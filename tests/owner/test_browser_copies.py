@@ -49,7 +49,8 @@ def test_a_reload_hands_over_text_that_was_neither_stored_nor_sent(window):
 
 
 @pytest.mark.parametrize("way", ["Back", "close"])
-def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
+def test_text_typed_just_before_leaving_the_page_is_kept_and_the_list_that_is_shown_again_says_so(window, way):
+    window.open("/settings/posts")
     with window.another_tab():
         window.open(EDIT)
         window.fill(content=" Two.")
@@ -58,7 +59,7 @@ def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
         else:
             window.click("Post page")
             window.wait(lambda _: "Unsaved changes" in window.text, 20)
-    window.open("/settings/posts")
+    window.browser.execute_script("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
     window.wait(lambda _: "unsaved changes" in window.text, 60)
     window.open(EDIT)
     assert "Unsaved changes from" in window.notice

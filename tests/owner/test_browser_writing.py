@@ -33,22 +33,21 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     assert mark("a b c", 2, 3, "Italic") == mark("a b c", 2, 3, "i") == "a *b* c"
     assert mark("a b c", 2, 3, "Link") == mark("a b c", 2, 3, "k") == "a [b](https://) c"
     assert (mark("https://a.example", 0, 17, "k"), window.run("selected")[0]) == ("[](https://a.example)", "")
-    assert mark("a\nb\nc", 3, 3, "Heading") == "a\n## b\nc"
-    assert mark("a\nb\nc", 0, 3, "Quote") == "> a\n> b\nc"
+    assert (mark("a\nb\nc", 3, 3, "Heading"), mark("a\nb\nc", 0, 3, "Quote")) == ("a\n## b\nc", "> a\n> b\nc")
     assert mark("a\nb\n\nc\n", 2, 6, "List") == "a\n- b\n\n- c\n"
     for name, lines in (("Num", "1. b\n\n2. c"), ("Quote", "> b\n> \n> c"), ("List", "- b\n\n- c"), ("List", "b\n\nc")):
         window.browser.find_element(By.CSS_SELECTOR, f".tools [title^={name}]").click()
         assert (window.value("content"), window.run("selected")[0]) == (f"a\n{lines}\n", lines)
     assert (mark("- a\nb", 0, 5, "Quote"), mark("- ab", 3, 3, "List")) == ("> - a\n> b", "ab")
     assert (mark("# a", 1, 1, "Heading"), mark("## a", 2, 2, "Heading")) == ("## a", "a")
-    assert mark("a b\nc d", 2, 5, "Code") == "```\na b\nc d\n```"
-    assert mark("a\n\nb", 2, 2, "Code") == "a\n```\n\n```\nb"
+    nested, ordered = "- a\n  - b\n  - c\n- d", "1. a\n   1. b\n   2. c\n2. d"
+    assert (mark(nested, 0, 19, "Num"), mark(ordered, 0, 26, "List")) == (ordered, nested)
+    assert (mark("a b\nc d", 2, 5, "Code"), mark("a\n\nb", 2, 2, "Code")) == ("```\na b\nc d\n```", "a\n```\n\n```\nb")
     table = "| Title | Title |\n| --- | --- |\n| Cell | Cell |"
     assert mark("a\n\nb", 1, 1, "Table") == f"a\n\n{table}\n\nb"
     assert mark("a\n\nb", 0, 0, "Table") == f"{table}\n\na\n\nb"
     assert window.browser.execute_script("return getSelection().toString()") == "Title"
-    assert mark("a\n\nb", 1, 1, "Footnote") == "a[^1]\n\nb\n\n[^1]: "
-    assert mark("a b c", 2, 3, "Code") == "a `b` c"
+    assert (mark("a\n\nb", 1, 1, "Footnote"), mark("a b c", 2, 3, "Code")) == ("a[^1]\n\nb\n\n[^1]: ", "a `b` c")
     window.undo()
     assert window.value("content") == "a b c"
     assert (mark("**a**", 2, 3, "i"), mark("**a** b", 0, 0, "b")) == ("***a***", "******a** b")

@@ -105,20 +105,20 @@ def differing(old: Form, new: Form) -> dict[str, str]:
         totals = {"added": (after - before).total(), "removed": (before - after).total()}
         words = [f"{total} word{'s' if total > 1 else ''} {what}" for what, total in totals.items() if total]
         changes["content"] = f" ({', '.join(words)})" if words else ""
-        changes["content"] += first_addition(changed_lines(old["content"], new["content"]))
+        changes["content"] += largest_addition(changed_lines(old["content"], new["content"]))
     return changes
 
 
-def first_addition(lines: Lines) -> Markup:
-    """Quote the first added line, from a few words before it differs from the removed lines; mark words new to them."""
-    added = next((line for kind, line in lines if kind == "+" and line), "")
+def largest_addition(lines: Lines) -> Markup:
+    """Quote the added line with most words that no removed line has, from a few words before it differs; mark them."""
     removed = [line for kind, line in lines if kind == "-"]
+    known, mark = {word for line in removed for word in line.split()}, Markup("<mark>{}</mark>").format
+    added = max([line for kind, line in lines if kind == "+"] or [""], key=lambda line: len({*line.split()} - known))
     same = max((equal_start(line, added) for line in removed), default=0)
     start = added.rfind(" ", 0, max(same - QUOTED // 3, 0)) + 1
     quoted, rest = added[start : start + QUOTED + 1], ""
     if len(quoted) > QUOTED:
         quoted, rest = quoted.rsplit(" ", 1)[0], "…"
-    known, mark = {word for line in removed for word in line.split()}, Markup("<mark>{}</mark>").format
     words = [mark(word) if known and word not in known else word for word in quoted.split(" ")]
     return Markup(" “{}{}{}”").format("…" if start else "", Markup(" ").join(words), rest) if added else Markup()
 

@@ -5,7 +5,7 @@ import { copies, create, formOf, load, throttled } from "./owner.js";
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in total, and per part that the server converts
-const MARK = /^([-*+>]|\d+[.)]) /; // of a list item or a quote
+const MARK = /^\s*([-*+>]|\d+[.)]) /; // of a list item or a quote
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
@@ -32,8 +32,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   // A button wraps the selection, or adds a prefix to its lines. Pressed again, it removes the marks. Without a selection,
   // it then steps over the closing mark, and moves any spaces before that mark to after it.
   const wrap = (mark, marks, after = mark, [from, to] = selection()) => {
-    const text = editor.doc.slice(from, to);
-    const [start, ahead, behind] = [from - mark.length, editor.doc.slice(0, from), editor.doc.slice(to)];
+    const [text, start, ahead, behind] = [editor.doc.slice(from, to), from - mark.length, editor.doc.slice(0, from), editor.doc.slice(to)];
     const isClosed = behind.startsWith(after) && behind.search(marks) === 0;
     const paragraph = ahead.slice(ahead.lastIndexOf("\n\n") + 1).replace(/^\s*\* /gm, "");
     if (isClosed && ahead.endsWith(mark)) {
@@ -46,15 +45,24 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
   };
   const wholeLines = ([from, to]) => [editor.doc.slice(0, from).lastIndexOf("\n") + 1, `${editor.doc}\n`.indexOf("\n", to)];
-  // The lines stay selected, so that another button can change them next. Empty lines do not become list items.
+  // The lines stay selected, so that another button can change them next. Empty lines do not become list items. A nested
+  // item stays nested: its indentation becomes as wide as the marks of the items around it.
   const begin = (mark, own, others = own) => {
     const [[from, to], [start, end]] = [editor.selection, wholeLines(selection())];
     const lines = editor.doc.slice(start, end).split("\n");
     const areAll = (kind) => lines.some((line) => kind.test(line)) && lines.every((line) => kind.test(line) || !line.trim());
-    const [isRemoved, former] = [areAll(own), areAll(MARK) ? MARK : others];
-    let number = 0;
-    const stays = (line) => isRemoved || (lines.length > 1 && mark !== "> " && !line.trim());
-    const begun = lines.map((line) => line.replace(former, "")).map((line) => (stays(line) ? "" : mark.replace("1", () => ++number)) + line).join("\n");
+    let [isRemoved, former, levels] = [areAll(own), areAll(MARK) ? MARK : others, []]; // levels: of the items around the current line
+    const item = (line, text) => {
+      const space = line.search(/\S|$/);
+      const around = levels.filter((each) => each.space < space);
+      const level = levels.find((each) => each.space === space) ?? { space, indent: around.at(-1)?.inner ?? space, number: 0 };
+      const before = " ".repeat(level.indent) + mark.replace("1", () => ++level.number);
+      [levels, level.inner] = [[...around, level], before.length];
+      return before + text.trimStart();
+    };
+    const isLeft = (text) => isRemoved || (lines.length > 1 && mark !== "> " && !text.trim());
+    const added = (line, text) => (isLeft(text) ? text : others === MARK ? item(line, text) : mark + text);
+    const begun = lines.map((line) => added(line, line.replace(former, ""))).join("\n");
     editor.insert(begun, start, end, from === to ? [Math.max(start, start + begun.length - end + to)] : [start, start + begun.length]);
   };
   const link = () => {
@@ -80,8 +88,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     Image: images.open,
     Heading: () => begin("## ", /^## /, /^#{1,6} /),
     Quote: () => begin("> ", /^> /),
-    List: () => begin("- ", /^[-*+] /, MARK),
-    "Numbered list": () => begin("1. ", /^\d+[.)] /, MARK),
+    List: () => begin("- ", /^\s*[-*+] /, MARK),
+    "Numbered list": () => begin("1. ", /^\s*\d+[.)] /, MARK),
     Code: () => (/\n|^\s*$/.test(editor.doc.slice(...wholeLines(selection()))) ? wrap("```\n", /\n```/g, "\n```", wholeLines(selection())) : wrap("`", /`/g)),
     Table: addTable,
     Footnote: addFootnote,
@@ -107,8 +115,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     body.querySelectorAll("img[src^='file:']").forEach((each) => each.remove()); // Word copies only the names of its pictures.
     const lists = []; // those around the last item in Word
     for (const each of body.querySelectorAll("p[data-style*='mso-list:l']")) {
-      const level = /mso-list:\S+\s+level(\d)/.exec(each.dataset.style)?.[1] ?? "1";
-      const mark = each.querySelector("[data-style*=Ignore]");
+      const [level, mark] = [/mso-list:\S+\s+level(\d)/.exec(each.dataset.style)?.[1] ?? "1", each.querySelector("[data-style*=Ignore]")];
       const kind = /^\s*\(?(\d+|[a-z])[.)]/i.test(mark?.textContent ?? "") ? "OL" : "UL";
       mark?.remove();
       const continues = ({ dataset, tagName }) => dataset.level < level || (dataset.level === level && tagName === kind);
@@ -126,9 +133,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     body.querySelectorAll("li, blockquote").forEach((each) => each.textContent.trim() || each.querySelector("img, input") || each.remove());
     body.querySelectorAll("a[href*='google.com/url?q=']").forEach((each) => (each.href = new URL(each.href).searchParams.get("q"))); // from Google Docs
     for (const each of body.querySelectorAll("a[href^='#']")) { // Drop links to what was not copied, and marks of such footnotes.
-      const target = CSS.escape(each.getAttribute("href").slice(1));
-      const rest = /^\[?\w{1,3}\]?$/.test(each.textContent.trim()) ? [] : each.childNodes;
-      body.querySelector(`[id="${target}"], [name="${target}"]`) || each.replaceWith(...rest);
+      const [target, isMark] = [CSS.escape(each.getAttribute("href").slice(1)), /^\[?\w{1,3}\]?$/.test(each.textContent.trim())];
+      body.querySelector(`[id="${target}"], [name="${target}"]`) || each.replaceWith(...(isMark ? [] : each.childNodes));
     }
     for (const each of body.querySelectorAll("*")) {
       const style = each.getAttribute("data-style") ?? "";
@@ -151,8 +157,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     return body;
   };
   // The server converts text pasted from a page or a word processor to Markdown, in parts if it is long.
-  const asText = (answer) => (answer.ok ? answer.text() : Promise.reject(new Error()));
-  const convert = (html) => fetch(copies.replace(/copies\/$/, "markdown"), { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) }).then(asText);
+  const convert = (html) => fetch(copies.replace(/copies\/$/, "markdown"), { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) }).then((answer) => (answer.ok ? answer.text() : Promise.reject(new Error())));
   const pasteHtml = async (html, text) => {
     say("Pasting…");
     editor.selection[0] === editor.selection[1] || editor.insert("");
@@ -171,18 +176,13 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const [html, text] = [data.getData("text/html"), data.getData("text/plain")];
     const [address, word, end] = [text.trim(), editor.doc.slice(...selection()), editor.selection[1]];
     const [open] = /^[^\n[\]]*\]\((?=https:\/\/\))/.exec(editor.doc.slice(end)) ?? []; // the caret is in a link without an address
-    if (data.files.length && !text) {
-      images.add(data.files);
-    } else if (isAddress(address) && open) {
-      editor.insert(address, end + open.length, end + open.length + 8, editor.selection);
-    } else if (isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word)) {
-      editor.insert(`[${word}](${address})`, ...selection());
-    } else if (FORMATTED.test(html) && !isPlain) {
-      editor.adds(pasteHtml(html, text));
-    } else {
-      return;
-    }
-    event.preventDefault();
+    const uses = [ // The first that applies is taken; otherwise, the browser pastes the text.
+      [data.files.length && !text, () => images.add(data.files)],
+      [isAddress(address) && open, () => editor.insert(address, end + open.length, end + open.length + 8, editor.selection)],
+      [isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word), () => editor.insert(`[${word}](${address})`, ...selection())],
+      [!isPlain && FORMATTED.test(html), () => editor.adds(pasteHtml(html, text))],
+    ];
+    uses.find(([applies]) => applies)?.[1](event.preventDefault());
   });
   area.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
   area.addEventListener("drop", (event) => event.dataTransfer.files.length && images.add(event.dataTransfer.files, event.preventDefault()));
@@ -190,7 +190,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   // The preview is shown beside the text or, on a narrow screen, in place of the text, and follows changes.
   const [shown, toggle] = [document.querySelector(".preview.shown"), document.getElementById("preview")];
   let [drawing, isLate] = [null, false];
-  const show = (page) => reveal(shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? ["The preview cannot be shown right now."])));
+  const show = (page) => reveal(shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? [setTimeout(follow, 5000) && "The preview cannot be shown right now."])));
   const draw = () => load(toggle.formAction, { method: "POST", body: new FormData(post) }).then(show);
   // Show what the text shows, at the same height: the row with the caret or, if that is out of view, a row that is further
   // down the more of the text has been scrolled. On a narrow screen, the block with the caret goes to the middle.

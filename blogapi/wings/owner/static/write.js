@@ -34,7 +34,6 @@ const freeze = () => pressed && !editor.isAdding && (pressed.text ??= typed());
 const frozen = (text) => ({ ...text, etag: etag.value, base: base.value, draft: draft.value, previous: previous.value });
 const question = () => ({ copy: copy.value, number: String(had), previous: previous.value, draft: draft.value, status: status.value, base: base.value });
 const linkTo = (href, text) => (href ? [" ", create("a", { href }, text)] : []);
-const isTaken = ({ isThere, status: answered }) => isThere || isRefused(answered);
 const REASONS = { 0: "there is no connection", 403: "you are signed out; sign in again in a new tab" };
 
 // Send the typed text, or ask for news; return the status of the response.
@@ -42,9 +41,9 @@ const exchange = async (during = "sending", keepalive = false, text = typed()) =
   clearTimeout(timer);
   const [sent, isNews] = [Number(text.number), Number(text.number) > had];
   state = during;
-  const slow = setInterval(() => state === "sending" && isUnsent() && !bar.querySelector("#alarm-failed") && say("Kept in this browser, not on the server yet", "slow"), 4000);
+  const slow = setInterval(() => state === "sending" && !pressed && isUnsent() && !bar.querySelector("#alarm-failed") && say("Kept in this browser, not on the server yet", "slow"), 4000);
   let answer = null;
-  while (removed[0] && isTaken((answer = await put({ ...removed[0], copy: copy.value })))) {
+  while (removed[0] && ((answer = await put({ ...removed[0], copy: copy.value })).isThere || isRefused(answer.status))) {
     records.drop(removed.shift());
   }
   answer = removed[0] ? answer : await put(isNews ? frozen(text) : question(), keepalive);
