@@ -50,9 +50,9 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
     field.form.querySelectorAll("[data-when]").forEach((each) => (each.hidden = isLater !== (each.dataset.when === "later")));
   };
   explain();
-  field.addEventListener("input", () => changed(sent, (sent.value = field.value ? `${new Date(field.value).toISOString().slice(0, 19)}Z` : "")));
-  sent.addEventListener("input", explain);
-  sent.addEventListener("change", () => explain(show(new Date(sent.value))));
+  const read = () => field.value && `${new Date(field.value).toISOString().slice(0, 19)}Z`;
+  field.addEventListener("input", () => read().slice(0, 16) === sent.value.slice(0, 16) || changed(sent, (sent.value = read()))); // Firefox also fires it at the end, without a change.
+  ["input", "change"].forEach((kind) => sent.addEventListener(kind, () => explain(kind === "change" && show(new Date(sent.value)))));
   field.removeAttribute("name");
   field.after(sent);
   field.labels[0].textContent = field.labels[0].textContent.replace(/\(.*\)/, `(${zone})`);
