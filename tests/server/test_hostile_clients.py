@@ -303,5 +303,5 @@ def test_connections_that_are_opened_again_as_fast_as_they_are_evicted_leave_eno
     for sock in sockets:
         sock.close()
     assert max(memory) < 250
-    assert max(files) < 2000  # usually 1500; 10,000 without a limit to the connections that wait to be closed
+    assert max(files) < 4000  # usually 1500, or 10,000 without a limit to the connections about to be closed
     assert service.request("GET", "/v1/tags")[0] == 200
