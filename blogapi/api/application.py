@@ -27,7 +27,7 @@ def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, Mapping[str,
 
 
 class LazyRule(Rule):
-    """A route that compiles its functions for building URLs when `url_for` first needs them. No view uses it."""
+    """A route that compiles its functions for building URLs when `url_for` first needs them. No view calls it."""
 
     def _compile_builder(self, *arguments: Any, **options: Any) -> Callable[..., tuple[str, str]]:
         compiled = cache(partial(super()._compile_builder, *arguments, **options))
@@ -36,7 +36,7 @@ class LazyRule(Rule):
 
 class Application(Flask):
     request_class = Request
-    url_rule_class = LazyRule  # Compiling these functions for all routes would take a tenth of the start.
+    url_rule_class = LazyRule  # Compiling the functions of all routes took a tenth of each start.
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
         environ[SERVICE] = service = self.extensions[EXTENSION]

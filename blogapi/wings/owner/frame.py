@@ -187,8 +187,9 @@ def local_time(text: str) -> str:
 
 def utc_time(text: str) -> str:
     """Convert a typed time from this page's time zone to UTC; return anything else unchanged."""
-    with suppress(ValueError):
-        return text if text.endswith("Z") else rfc3339_of(text, request.service.config.timezone)
+    if not text.endswith("Z"):
+        with suppress(ValueError):
+            return rfc3339_of(text, request.service.config.timezone)
     return text
 
 
