@@ -68,7 +68,7 @@ def as_put(old: dict[str, Any], fields: dict[str, Any], now: str, was_public: bo
 
 
 def latest_in_future(reader: Reader) -> str | None:
-    """Return the latest time of a published post if it is in the future, which means that the clock is behind."""
+    """Return the latest time of any published post if that time is in the future: the clock is then behind."""
     columns = Post.updated_at, Post.published_at  # each has an index
     times = [reader.one(Post.select(fn.MAX(column)).where(Post.status == "published"))[0] for column in columns]
     latest = max(time or "" for time in times)

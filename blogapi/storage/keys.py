@@ -48,7 +48,7 @@ def new_key() -> str:
 
 
 def digest_of(text: str) -> bytes:
-    """Return the SHA-256 of a string, such as a key. Keys are random, so salt or a slow hash would not be safer."""
+    """Return the SHA-256 of a string, such as a key. Keys are random, so a salt or a slow hash would not help."""
     return hashlib.sha256(text.encode()).digest()
 
 

@@ -110,7 +110,7 @@ def differing(old: Form, new: Form) -> dict[str, str]:
 
 
 def largest_addition(lines: Lines) -> Markup:
-    """Quote the added line with the most new words, from a few words before it differs, and mark the new words."""
+    """Quote the added line with the most new words, starting shortly before the first difference, and mark them."""
     removed = [line for kind, line in lines if kind == "-"]
     known, mark = {word for line in removed for word in line.split()}, Markup("<mark>{}</mark>").format
     added = max([line for kind, line in lines if kind == "+"] or [""], key=lambda line: len({*line.split()} - known))

@@ -36,7 +36,7 @@ def form_secret() -> bytes:
 
 
 def add_once(tx: Transaction, used: str, existing: Select, add: Callable, **fields: Any) -> None:
-    """Create a key or a webhook with the secret `used`, unless it exists. Raises Rejected if it has been deleted."""
+    """Create a key or a webhook with the secret `used`, unless it already exists. Raises Rejected if it was deleted."""
     if tx.row(existing):
         return
     # The record outlives the session. Its empty name distinguishes it from an Idempotency-Key, which is never empty.

@@ -112,4 +112,4 @@ export const rescued = copies ? records.all().then((found) => Promise.all((found
 // The server sent this page before it received that text, so load the page again, except if that would lose something.
 const [isStale, mustStay] = [({ isThere, isDropped }) => isThere && isDropped, "#content, .notice[role]:not([data-saved]), .new, main form:focus-within"];
 rescued.then((found) => found.some(isStale) && !document.querySelector(mustStay) && location.reload());
-addEventListener("pageshow", ({ persisted }) => persisted && document.querySelector(".posts") && !document.querySelector(mustStay) && location.reload()); // After Back, a list would lack what was typed since.
+addEventListener("pageshow", ({ persisted }) => persisted && document.querySelector(".posts") && !document.querySelector(mustStay) && location.reload()); // After Back, a list would not show what has been typed since it was left.

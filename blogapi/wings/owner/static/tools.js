@@ -46,7 +46,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   };
   const wholeLines = ([from, to]) => [editor.doc.slice(0, from).lastIndexOf("\n") + 1, `${editor.doc}\n`.indexOf("\n", to)];
   // The lines stay selected, so that another button can change them next. Empty lines do not become list items. A nested
-  // item stays nested: its indentation becomes as wide as the marks of the items around it.
+  // item stays nested: it is indented to match the markers of the items that contain it.
   const begin = (mark, own, others = own) => {
     const [[from, to], [start, end]] = [editor.selection, wholeLines(selection())];
     const lines = editor.doc.slice(start, end).split("\n");
@@ -192,8 +192,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   let [drawing, isLate] = [null, false];
   const show = (page) => reveal(shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? [setTimeout(follow, 5000) && "The preview cannot be shown right now."])));
   const draw = () => load(toggle.formAction, { method: "POST", body: new FormData(post) }).then(show);
-  // Show what the text shows, at the same height: the row with the caret or, if that is out of view, a row that is further
-  // down the more of the text has been scrolled. On a narrow screen, the block with the caret goes to the middle.
+  // Align the preview with the text at the caret's row or, if the caret is out of view, at a row whose position in the
+  // window follows the scroll position. On a narrow screen, move the block with the caret to the middle.
   const reveal = () => {
     const [{ left, top, bottom }, { bottom: under }, caret] = [area.getBoundingClientRect(), stops[0].parentNode.getBoundingClientRect(), editor.selection[1]];
     const [first, last] = [(Math.max(top, under) || innerHeight / 2) + 8, Math.min(bottom, bar.getBoundingClientRect().top) - 8];
@@ -208,7 +208,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     (isWide.matches ? shown : document.documentElement).scrollTop += from + ((to - from) * Math.max(0, place - start)) / (end - start || 1) - y;
   };
   const glance = throttled(() => requestAnimationFrame(reveal), () => area.textLength / 50_000);
-  const isMoved = (kind, target) => sheet.dataset.side === "preview" && target !== shown && (isWide.matches || kind === "load"); // An image that was not loaded before moves the text below it.
+  const isMoved = (kind, target) => sheet.dataset.side === "preview" && target !== shown && (isWide.matches || kind === "load"); // An image that finishes loading late moves the text below it.
   ["scroll", "selectionchange", "load"].forEach((kind) => document.addEventListener(kind, ({ target }) => isMoved(kind, target) && glance(), true));
   const follow = () => {
     isLate = Boolean(drawing);
