@@ -100,7 +100,7 @@ function countCovered() {
 }
 
 function changedLines() {
-  return all("del, ins").map((each) => each.textContent.trim());
+  return all(".removed, .added").map((each) => each.textContent.trim());
 }
 
 function watchAnnouncements() {

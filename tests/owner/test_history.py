@@ -43,7 +43,7 @@ def test_an_undo_does_not_undo_later_changes_by_others(owner, client, post):
     client.patch("/v1/posts/1", json={"excerpt": "theirs"})
     page = page.press("Undo")
     assert (page.status, page.all("h1")) == (412, ["First draft"])
-    assert page.all(".problem h3, .problem ins") == ["Excerpt", "theirs"]
+    assert page.all(".problem h3, .problem .added") == ["Excerpt", "theirs"]
     assert (get(client)["title"], get(client)["excerpt"]) == ("First", "theirs")
 
 
@@ -72,7 +72,7 @@ def test_a_version_shows_what_restoring_it_would_change_and_can_be_restored(owne
     page = view(owner, view(owner, "/settings/posts/1/history").soup.select(".posts a")[1]["href"])
     assert page.all("h1") == ["Hello earlier"]
     assert page.all("section h3") == ["Title", "Content"]
-    assert (page.all("del"), page.all("ins")) == (["Bye", "2."], ["Hello", "Two."])
+    assert (page.all(".removed"), page.all(".added")) == (["Bye", "2."], ["Hello", "Two."])
     assert page.soup.select_one(".text").text.strip() == "One.\nTwo."
     page = page.press("Restore this version")
     assert page.said[0] == "“Hello” was restored to an earlier version."
@@ -91,7 +91,7 @@ def test_any_two_versions_can_be_compared(owner, client, post):
     cases = {("2", ""): ["Two.", "Three."], ("1", "2"): ["One.", "Two."], ("", "1"): ["Three.", "One."], ("1", "1"): []}
     for (old, new), lines in cases.items():
         page = view(owner, f"{action}?old={old}&new={new}")
-        assert page.all("del, ins") == lines, (old, new)
+        assert page.all(".removed, .added") == lines, (old, new)
         links = [each["href"].removeprefix("/settings/posts/1/history/") for each in page.soup.select("main a.button")]
         assert links == [version for version in (old, new) if version]
     assert page.said[-1] == "There are no differences."

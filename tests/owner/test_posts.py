@@ -212,7 +212,7 @@ def test_a_button_does_nothing_if_the_post_has_changed_since_it_was_shown(owner,
     typed = {"published_at": "2026-11-21T08:30"} if label == "Schedule" else {}
     page = page.press(label, **typed)
     assert (page.status, page.all(".problem h2")) == (412, ["Nothing was done: the post has changed since"])
-    assert (page.all("del"), page.all("ins")) == (["One."], ["Two."])
+    assert (page.all(".removed"), page.all(".added")) == (["One."], ["Two."])
     assert client.get("/v1/posts/1").json == changed
     assert page.press(label, **typed).status == 200
 

@@ -23,8 +23,8 @@ def test_a_post_shows_what_a_proposal_would_change_until_it_is_refused(owner, cl
     page = view(owner, POST)
     assert page.all("section h2") == ["Proposed by drafts-only 2026-11-20 12:00 UTC"]
     assert page.all("section h3") == ["Title", "Content", "Excerpt"]
-    assert page.all("section del") == ["Bread", "Salt.", "Old"]
-    assert page.all("section ins") == ["Rye bread", "Sea salt.", ""]
+    assert page.all("section .removed") == ["Bread", "Salt.", "Old"]
+    assert page.all("section .added") == ["Rye bread", "Sea salt.", ""]
     assert page.all("section > p") == ["Former slugs: loaf"]
     assert page.press("Yes, refuse").said[0] == "The proposal was refused."
     assert (client.get("/v1/proposals").json, client.get("/v1/posts/1").json["title"]) == ([], "Bread")
@@ -92,7 +92,7 @@ def test_a_proposal_that_has_changed_since_it_was_shown_is_shown_again(app, owne
     assert (again.status, again.all("section h2")[0]) == (412, "Nothing was done: the proposal has changed since")
     assert client.get("/v1/posts/1").json["tags"] == ["Rye"]
     assert "applied" not in caplog.text
-    assert again.all("section ins") == ["Cakes"]
+    assert again.all("section .added") == ["Cakes"]
     again.press("Apply")
     assert client.get("/v1/posts/1").json["tags"] == ["Cakes"]
 
@@ -115,4 +115,4 @@ def test_only_the_newest_are_compared_and_a_link_leads_to_the_others(owner, post
     for number in range(PROPOSALS_PER_PAGE + 1):
         client.post("/v1/posts/1/proposals", json={"content": f"{number}"})
     first, second = pages(owner, POST, "Older proposals")
-    assert [len(page.all("section ins")) for page in (first, second)] == [PROPOSALS_PER_PAGE, 1]
+    assert [len(page.all("section .added")) for page in (first, second)] == [PROPOSALS_PER_PAGE, 1]

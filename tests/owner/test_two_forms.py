@@ -18,7 +18,7 @@ def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, fo
     assert (answer.status_code, answer.json["browser"], answer.json["is_untouched"]) == (409, "Firefox", False)
     assert (contents("open"), contents("conflict")) == (["one"], ["two"])
     assert sorted(view(owner, "/settings/posts/1/history").all(".state")) == ["in the form", "unsaved"]
-    assert view(owner, f"/settings/copies/{two['copy']}").all(".text, del, ins") == ["one", "two", "two"]
+    assert view(owner, f"/settings/copies/{two['copy']}").all(".text, .removed, .added") == ["one", "two", "two"]
     assert form(*EDIT)["content"] == "one"
     assert put(two | {"previous": f"{answer.json['previous']} replaced"}, 2, content="two").status_code == 200
     assert (contents("open"), contents("aside")) == (["two"], ["one"])  # Neither is lost.
@@ -89,7 +89,8 @@ def test_a_new_post_already_saved_by_another_form_is_not_created_twice(
     send(owner, NEW[0], phone | {"content": "phone", "number": "1"})
     assert put(laptop, 1, content="laptop").json["form"] == "/settings/posts/1/edit"
     page = view(owner, "/settings/posts/1/edit")
-    assert page.all(".problem h2, del, ins") == ["You also changed the post on 2026-11-20 12:00 UTC", "phone", "laptop"]
+    asked = "You also changed the post on 2026-11-20 12:00 UTC"
+    assert page.all(".problem h2, .removed, .added") == [asked, "phone", "laptop"]
     assert send(owner, NEW[0], laptop | {"content": "laptop"}).status_code == 412
     assert (count(Post), client.get("/v1/posts/1").json["content"]) == (1, "phone")
     clock.now += 30 * 24 * 3600  # A laptop may sleep for so long.
@@ -129,7 +130,7 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown
     assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree."
     assert shown(page)["content"] == "One.\nTwo.\nThree!"
     assert page.all("section h3") == ["Content"]  # Only this form changed the title, and only the other one the tags.
-    assert (page.all("del"), page.all("ins")) == (["2.", "Three."], ["Two.", "Three!"])
+    assert (page.all(".removed"), page.all(".added")) == (["2.", "Three."], ["Two.", "Three!"])
     assert (shown(page)["title"], shown(page)["tags"]) == ("Hi", "new")
     client.patch("/v1/posts/1", json={"tags": ["newer"]})
     for label in ("Save draft", "Save your version"):  # Neither replaces the text unless it is the version shown.

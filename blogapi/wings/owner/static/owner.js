@@ -3,11 +3,6 @@ document.querySelectorAll("[data-copies]").forEach((each) => each.addEventListen
   getSelection().selectAllChildren(document.getElementById(each.dataset.copies));
   each.nextElementSibling.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C to copy";
 }));
-// Lines of a comparison are copied without their HTML, in which the form of a post would see code.
-addEventListener("copy", (event) => {
-  const isCompared = [...document.querySelectorAll(".diff")].some((each) => getSelection().containsNode(each, true));
-  isCompared && event.target.type !== "textarea" && event.clipboardData.setData("text/plain", getSelection(event.preventDefault()));
-});
 
 export const create = (name, properties = {}, ...children) => {
   const element = Object.assign(document.createElement(name), properties);
@@ -90,10 +85,7 @@ handed && [records.set(handed), handOver(null)];
 
 // Send the typed text to the server, which stores it as a copy without changing the post. Then delete the record here.
 export const put = async (record, keepalive = false) => {
-  if (sizeOf(record) > 4e6) {
-    return { status: 413 }; // The server would refuse it by closing the connection.
-  }
-  const answer = await fetch(copies + record.copy, { method: "PUT", body: formOf(record), keepalive, signal: keepalive ? undefined : AbortSignal.timeout(30000) }).catch(() => null);
+  const answer = sizeOf(record) > 4e6 ? new Response(null, { status: 413 }) : await fetch(copies + record.copy, { method: "PUT", body: formOf(record), keepalive, signal: keepalive ? undefined : AbortSignal.timeout(30000) }).catch(() => null); // The server would close the connection for a longer record.
   const json = await answer?.json().catch(() => null);
   const status = answer?.ok && !json ? 502 : (answer?.status ?? 0); // A 200 without JSON comes from a proxy.
   const isThere = status === 200 || status === 409;
