@@ -110,14 +110,29 @@ def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(
 
 
 @IN_BOTH_BROWSERS
-def test_enter_continues_a_list_and_ends_it(window):
+def test_enter_continues_a_list_and_ends_it_and_tab_nests_items(window):
     window.fill(content="- a")
     window.press(Keys.ENTER, "b", Keys.ENTER, Keys.ENTER, "9. c", Keys.ENTER, "d")
     assert window.value("content") == "- a\n- b\n\n9. c\n10. d"
-    window.press(
-        Keys.ENTER, Keys.ENTER, "> e", Keys.ENTER, "f", Keys.ENTER, Keys.ENTER, "g", Keys.ENTER, "  h", Keys.ENTER, "i"
-    )
+    window.press(Keys.ENTER * 2, "> e", Keys.ENTER, "f", Keys.ENTER * 2, "g", Keys.ENTER, "  h", Keys.ENTER, "i")
     assert window.value("content").endswith("\n\n> e\n> f\n\ng\n  h\n  i")
+    for text, chosen, keys, expected in (
+        ("- a\n- b", [7], Keys.TAB, "- a\n  - b!"),
+        ("1. a\n2. b\n   x\n\n   - c\n3. d", [8], Keys.TAB, "1. a\n   1. !b\n      x\n\n      - c\n3. d"),
+        ("- a\n  1. b\n- [ ] c", [18], Keys.TAB, "- a\n  1. b\n  2. [ ] c!"),
+        ("- a\n- b\n- c\n- d", [4, 11], Keys.TAB, "- a\n!\n- d"),
+        ("9. a\n   - b\n     - c\n   - d", [10], Keys.SHIFT + Keys.TAB, "9. a\n10. !b\n    - c\n   - d"),
+        ("- a\n  - ", [8], Keys.ENTER, "- a\n- !"),
+        ("- a\n\nb\n- c", [11], Keys.TAB, "- a\n\nb\n- c"),
+        ("- a\n  - b", [9], Keys.TAB, "- a\n  - b"),
+        ("- a", [3], Keys.SHIFT + Keys.TAB, "- a"),
+    ):
+        window.browser.execute_script("content.value = arguments[0]", text)
+        window.run("select", *chosen)
+        window.browser.switch_to.active_element.send_keys(keys)
+        has_focus = window.browser.execute_script("return document.activeElement === content")
+        window.press("!" * has_focus)
+        assert (window.value("content"), has_focus) == (expected, "!" in expected)
 
 
 # The last two are the second one at 200 and 400 %.

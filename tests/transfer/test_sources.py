@@ -61,7 +61,6 @@ def test_a_slug_shared_within_a_folder_and_day_is_refused_for_the_later_file(wri
 @cases(
     ("name", "title"),
     ("2020-01-02-my-first_post.md", "My first post"),
-    ("inbox.md", "Inbox"),
     ("iPhone and Wi-Fi.md", "iPhone and Wi-Fi"),
     ("über-brot.md", "Über brot"),
     ("a-trip/index.md", "A trip"),

@@ -11,8 +11,6 @@ const insertText = (text) => {
   const html = () => `<pre>\n${new Option(text).innerHTML}${text.endsWith("\n") ? "\n" : ""}</pre>`;
   return (text.length > 2000 && document.execCommand("insertHTML", false, html())) || document.execCommand("insertText", false, text);
 };
-const BLOCK = /^(\s*)(?:([-*+]|\d{1,9}[.)]|>) (\[[ xX]\] )?)?/; // the start of a list item, a quote or an indented line
-
 export const openEditor = (area, isAdded) => {
   const places = [];
   let length = area.textLength;
@@ -65,18 +63,6 @@ export const openEditor = (area, isAdded) => {
   const settled = () => composing && new Promise((done) => document.addEventListener("compositionend", () => setTimeout(() => done(settled())), { once: true }));
   const adding = new Set(); // unfinished work that will add text, such as uploads
   const adds = (work) => adding.add(work) && work.finally(() => adding.delete(work) && isAdded());
-  area.addEventListener("keydown", (event) => {
-    const [at, end] = [area.selectionStart, area.selectionEnd];
-    const isPlain = event.key === "Enter" && !event.isComposing && !event.ctrlKey && !event.metaKey && !event.shiftKey;
-    const start = isPlain ? area.value.lastIndexOf("\n", at - 1) + 1 : 0;
-    const line = isPlain && at === end ? area.value.slice(start, at) : "";
-    const [mark, indent, sign, box] = line.match(BLOCK) ?? [];
-    if (mark) {
-      event.preventDefault(); // Enter continues a list, a quote or the indentation of code; at an empty item, it ends the list.
-      const following = /\d/.test(sign) ? `${parseInt(sign, 10) + 1}${sign.at(-1)}` : sign;
-      mark === line && sign ? insert("\n", start, at) : insert(`\n${indent}${sign ? `${following} ` : ""}${box ? "[ ] " : ""}`);
-    }
-  });
   return {
     area, insert, select, addParagraph, place, fill, adds, settled,
     get isAdding() { return adding.size > 0; },

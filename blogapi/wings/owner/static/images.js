@@ -68,20 +68,16 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   // The picker shows the uploaded images, for the text and for the cover.
   const picker = document.getElementById("picker");
   const [, search, alt, list, more] = picker.querySelectorAll("input, ul, button");
-  let [choose, next] = [null, ""];
+  let [choose, wanted, next] = [null, "", ""];
   const show = async (address) => {
-    const isFirst = address !== next;
-    next = address;
-    const page = await load(address);
-    if (next !== address) {
-      return; // A later search has begun, so drop this result.
+    const page = await load((wanted = address));
+    if (wanted === address) { // Otherwise, a later search has begun.
+      const pickOnClick = (card) => choice(card.querySelector("img").src, card.querySelector("h2").textContent, () => choose(card.dataset.url, picker.close()));
+      const found = [...page.querySelectorAll("[data-url]")].map((card) => create("li", {}, pickOnClick(card)));
+      address === next ? found[0]?.firstChild.focus(list.append(...found)) : list.replaceChildren(...found);
+      next = page.querySelector(".pages a[rel=next]")?.href ?? "";
+      more.hidden = !next;
     }
-    const pickOnClick = (card) => choice(card.querySelector("img").src, card.querySelector("h2").textContent, () => choose(card.dataset.url, picker.close()));
-    const found = [...page.querySelectorAll("[data-url]")].map((card) => create("li", {}, pickOnClick(card)));
-    isFirst ? list.replaceChildren(...found) : list.append(...found);
-    isFirst || found[0]?.firstChild.focus();
-    next = page.querySelector(".pages a[rel=next]")?.href ?? "";
-    more.hidden = !next;
   };
   const pick = (action, hasText) => () => {
     [choose, search.value, alt.value, alt.parentNode.hidden] = [action, "", "", !hasText];

@@ -5,7 +5,7 @@ import { copies, create, formOf, load, throttled } from "./owner.js";
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in total, and per part that the server converts
-const MARK = /^\s*([-*+>]|\d+[.)]) /; // of a list item or a quote
+const MARK = /^([ \t]*)([-*+>]|\d{1,9}[.)]) (?=(\[[ xX]\] )?)/; // of a list item, which may be a task with a box, or of a quote
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
@@ -45,19 +45,19 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
   };
   const wholeLines = ([from, to]) => [editor.doc.slice(0, from).lastIndexOf("\n") + 1, `${editor.doc}\n`.indexOf("\n", to)];
-  // The lines stay selected, so that another button can change them next. Empty lines do not become list items. A nested
-  // item stays nested: it is indented to match the markers of the items that contain it.
+  const following = (sign) => sign.replace(/\d+/, (number) => Number(number) + 1);
+  // The lines stay selected for the next button. Empty lines do not become list items, and nested items stay nested.
   const begin = (mark, own, others = own) => {
     const [[from, to], [start, end]] = [editor.selection, wholeLines(selection())];
     const lines = editor.doc.slice(start, end).split("\n");
     const areAll = (kind) => lines.some((line) => kind.test(line)) && lines.every((line) => kind.test(line) || !line.trim());
-    let [isRemoved, former, levels] = [areAll(own), areAll(MARK) ? MARK : others, []]; // levels: of the items around the current line
+    let [isRemoved, former, levels] = [areAll(own), areAll(MARK) ? MARK : others, []]; // levels: the last item on each level around the line
     const item = (line, text) => {
       const space = line.search(/\S|$/);
       const around = levels.filter((each) => each.space < space);
-      const level = levels.find((each) => each.space === space) ?? { space, indent: around.at(-1)?.inner ?? space, number: 0 };
-      const before = " ".repeat(level.indent) + mark.replace("1", () => ++level.number);
-      [levels, level.inner] = [[...around, level], before.length];
+      const sign = following(levels[around.length]?.sign ?? mark.replace("1", "0"));
+      const before = " ".repeat(around.at(-1)?.inner ?? space) + sign;
+      levels = [...around, { space, sign, inner: before.length }];
       return before + text.trimStart();
     };
     const isLeft = (text) => isRemoved || (lines.length > 1 && mark !== "> " && !text.trim());
@@ -65,15 +65,42 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const begun = lines.map((line) => added(line, line.replace(former, ""))).join("\n");
     editor.insert(begun, start, end, from === to ? [Math.max(start, start + begun.length - end + to)] : [start, start + begun.length]);
   };
+  // Nest the selected list items in the item above, or take them out of the item around them, with whatever they contain.
+  const nest = (isOut) => {
+    const [[from, to], [start, end]] = [editor.selection, wholeLines(selection())];
+    const itemIn = (text = "") => (/^[ \t]*>/.test(text) ? null : MARK.exec(text));
+    const itemAbove = (most) => itemIn(editor.doc.slice(0, start).split("\n").findLast((each) => each.trim() && each.search(/\S/) <= most));
+    const [mark, space, sign] = itemIn(editor.doc.slice(start, end)) ?? [];
+    const target = mark && itemAbove(space.length - (isOut ? 1 : 0));
+    if (target && (isOut || target[1] === space)) {
+      const indent = isOut ? target[1] : target[0].replace(/\S/g, " ");
+      const before = itemAbove(indent.length);
+      const number = before?.[1] === indent ? following(before[2]) : sign.replace(/\d+/, "1");
+      const moved = `${indent}${number} `;
+      const inside = new RegExp(`^(?:\n(?:${space}[ \t].*)?)*`).exec(editor.doc.slice(end))[0].trimEnd();
+      const shifted = (line, isInside) => `\n${indent}${isInside ? " ".repeat(Math.max(0, number.length - sign.length)) : ""}`;
+      const rest = (editor.doc.slice(start + mark.length, end) + inside).replace(new RegExp(`\n${space}(?=([ \t])|.)`, "g"), shifted);
+      const caret = Math.max(start, to + moved.length - mark.length);
+      editor.insert(moved + rest, start, end + inside.length, from === to ? [caret] : [start, start + (moved + rest).length]);
+      return true;
+    }
+  };
+  // Enter continues a list, a quote or the indentation of code. In an empty item, it ends the list, or the nesting.
+  const proceed = (isShifted) => {
+    const [[from, at], [start]] = [editor.selection, wholeLines(editor.selection)];
+    const line = isShifted || from < at ? "" : editor.doc.slice(start, at);
+    const [mark, space, sign = "", box = ""] = MARK.exec(line) ?? /^(\s+)/.exec(line) ?? [];
+    mark && (sign && line === mark + box ? nest(true) || editor.insert("\n", start, at) : editor.insert(`\n${space}${sign && `${following(sign)} `}${box && "[ ] "}`));
+    return mark;
+  };
   const link = () => {
     const [[from, to], text] = [selection(), editor.doc.slice(...selection())];
     const [before, address] = isAddress(text) ? ["[", text] : [`[${text}`, "https://"];
     editor.insert(`${before}](${address})`, from, to, before === "[" ? [from + 1] : [to + 3, to + 11]); // Pasting replaces the selected "https://".
   };
   const addTable = () => {
-    const at = editor.selection[1];
     editor.addParagraph("| Title | Title |\n| --- | --- |\n| Cell | Cell |");
-    const cell = editor.doc.indexOf("Title", at);
+    const cell = editor.doc.lastIndexOf("Title |\n", editor.selection[1]) - 8;
     editor.select(cell, cell + 5);
   };
   const lastFootnote = () => Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1])));
@@ -96,15 +123,14 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   };
   const stops = [...document.querySelectorAll(".tools button")];
   stops.forEach((each) => each.addEventListener("click", actions[each.textContent]));
-  stops[0].parentNode.addEventListener("keydown", (event) => {
-    const target = stops.at((stops.indexOf(event.target) + ({ ArrowRight: 1, ArrowLeft: -1 }[event.key] ?? 0)) % stops.length);
-    stops.forEach((each) => (each.tabIndex = each === target ? 0 : -1));
-    target.focus();
-  });
+  const besides = (stop, key) => stops.at((stops.indexOf(stop) + ({ ArrowRight: 1, ArrowLeft: -1 }[key] ?? 0)) % stops.length);
+  stops[0].parentNode.addEventListener("keydown", ({ target, key }) => besides(target, key).focus());
   let isPlain = false; // set by Ctrl+Shift+V, because Firefox passes the HTML even then
   area.addEventListener("keydown", (event) => {
     actions[{ b: "Bold", i: "Italic", k: "Link" }[shortcut(event)]]?.(event.preventDefault());
     isPlain = shortcut(event) === "shift+v";
+    const act = event.isComposing || event.ctrlKey || event.metaKey || event.altKey ? null : { Enter: proceed, Tab: nest }[event.key];
+    act?.(event.shiftKey) && event.preventDefault();
   });
 
   // Reduce HTML to the parts that the server needs. Replace the styles of word processors with elements.
