@@ -149,7 +149,6 @@ def test_yaml_gives_fields(text, expected):
     ('title = "A"\ntags = ["a", "b"]', {"title": "A", "tags": ["a", "b"]}),
     ("title = 1_000", {"title": "1_000"}),
     ("title = 0x10 # sixteen", {"title": "0x10"}),
-    ("title = true", {"title": "true"}),
     ("title = 1979-05-27 07:32:00.50", {"title": "1979-05-27 07:32:00.50"}),
     ('title = \'a = 1\'\nslug = "b\\" = 2"', {"title": "a = 1", "slug": 'b" = 2'}),
     ('title = """\n[1, 2]\n= 3"""', {"title": "[1, 2]\n= 3"}),

@@ -40,6 +40,7 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
         assert (window.value("content"), window.run("selected")[0]) == (f"a\n{lines}\n", lines)
     assert (mark("- a\nb", 0, 5, "Quote"), mark("- ab", 3, 3, "List")) == ("> - a\n> b", "ab")
     assert (mark("# a", 1, 1, "Heading"), mark("## a", 2, 2, "Heading")) == ("## a", "a")
+    assert (mark("- a\n- b", 7, 7, "Indent"), mark("- a\n  - b", 9, 9, "Outdent")) == ("- a\n  - b", "- a\n- b")
     nested, ordered = "- a\n  - b\n  - c\n- d", "1. a\n   1. b\n   2. c\n2. d"
     assert (mark(nested, 0, 19, "Num"), mark(ordered, 0, 26, "List")) == (ordered, nested)
     assert (mark("a b\nc d", 2, 5, "Code"), mark("a\n\nb", 2, 2, "Code")) == ("```\na b\nc d\n```", "a\n```\n\n```\nb")
@@ -118,14 +119,19 @@ def test_enter_continues_a_list_and_ends_it_and_tab_nests_items(window):
     assert window.value("content").endswith("\n\n> e\n> f\n\ng\n  h\n  i")
     for text, chosen, keys, expected in (
         ("- a\n- b", [7], Keys.TAB, "- a\n  - b!"),
-        ("1. a\n2. b\n   x\n\n   - c\n3. d", [8], Keys.TAB, "1. a\n   1. !b\n      x\n\n      - c\n3. d"),
+        ("1. a\n2. b\n   x\n\n   - c\n3. d", [8], Keys.TAB, "1. a\n   1. !b\n      x\n\n      - c\n2. d"),
         ("- a\n  1. b\n- [ ] c", [18], Keys.TAB, "- a\n  1. b\n  2. [ ] c!"),
-        ("- a\n- b\n- c\n- d", [4, 11], Keys.TAB, "- a\n!\n- d"),
-        ("9. a\n   - b\n     - c\n   - d", [10], Keys.SHIFT + Keys.TAB, "9. a\n10. !b\n    - c\n   - d"),
+        ("1.  a\n\t- b\n\t- c\n2.  d", [9, 15], Keys.SHIFT + Keys.TAB, "1.  a\n2.  !\n4.  d"),
+        ("9. a\n   - b\n     - c\n   - d", [10], Keys.SHIFT + Keys.TAB, "9. a\n10. !b\n    - c\n    - d"),
         ("- a\n  - ", [8], Keys.ENTER, "- a\n- !"),
-        ("- a\n\nb\n- c", [11], Keys.TAB, "- a\n\nb\n- c"),
-        ("- a\n  - b", [9], Keys.TAB, "- a\n  - b"),
-        ("- a", [3], Keys.SHIFT + Keys.TAB, "- a"),
+        ("- a\n- b\n  - c", [7], Keys.TAB + Keys.CONTROL + "z", "- a\n- b\n  - c!"),
+        ("> - a", [5], Keys.ENTER, "> - a\n> - !"),
+        ("1. a\n2. b", [4], Keys.ENTER, "1. a\n2. !\n3. b"),
+        ("- a\n\nb\n- c", [10], Keys.TAB, "- a\n\nb\n- c!"),
+        ("- a\n  - b", [9], Keys.TAB, "- a\n  - b!"),
+        ("- a", [3], Keys.SHIFT + Keys.TAB, "- a!"),
+        ("a", [1], Keys.TAB, "a"),
+        ("- a\n- b", [7], Keys.ESCAPE + Keys.TAB, "- a\n- b"),
     ):
         window.browser.execute_script("content.value = arguments[0]", text)
         window.run("select", *chosen)
@@ -194,7 +200,7 @@ def test_the_slug_is_filled_in_from_the_title_until_it_is_edited(window):
     window.fill(title=" two", content="")
     window.send()
     slug("rye-bread-two")
-    window.fill(slug="-mine", title="!", content="")
+    window.fill(slug=" Mïne!", title="!", content="")
     window.send()
     assert window.value("slug") == "rye-bread-two-mine"
     window.save()
@@ -219,8 +225,8 @@ def test_dates_are_in_the_time_zone_of_the_browser(window):
     window.click("Date")
     assert (window.value("published_at"), "Date (America/New_York)" in window.text) == ("2026-01-01T22:04", True)
     window.browser.execute_script("document.getElementById('published_at').dispatchEvent(new Event('input'))")
-    window.fill(title="B")
-    window.update()
+    window.fill(title="B", content=(Keys.CONTROL, Keys.ENTER))
+    window.said("Updated for readers")
     assert window.service.request("GET", "/v1/posts/1")[2]["published_at"] == "2026-01-02T03:04:05Z"
     window.click("Post page")
     assert window.text.index("Jan 1,") < window.text.index("10:04")

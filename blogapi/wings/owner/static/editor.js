@@ -7,14 +7,14 @@ document.addEventListener("compositionstart", () => (composing = true), true);
 document.addEventListener("compositionend", () => (composing = false), true);
 
 // In Chromium, `insertText` takes milliseconds for each line. A <pre> drops its first line break, a <textarea> its last.
-const insertText = (text) => {
-  const html = () => `<pre>\n${new Option(text).innerHTML}${text.endsWith("\n") ? "\n" : ""}</pre>`;
-  return (text.length > 2000 && document.execCommand("insertHTML", false, html())) || document.execCommand("insertText", false, text);
-};
+const asHtml = (text) => `<pre>\n${new Option(text).innerHTML}${text.endsWith("\n") ? "\n" : ""}</pre>`;
+const insertText = (text) => (text.length > 2000 && document.execCommand("insertHTML", false, asHtml(text))) || document.execCommand("insertText", false, text);
+
 export const openEditor = (area, isAdded) => {
   const places = [];
   let length = area.textLength;
-  area.addEventListener("input", () => {
+  area.addEventListener("input", ({ inputType }) => {
+    inputType === "historyUndo" && area.setSelectionRange(area.selectionEnd, area.selectionEnd); // The next key would replace the selection of an undo.
     const [end, added] = [area.selectionEnd, area.textLength - length];
     const start = Math.min(end, end - added);
     length += added;

@@ -85,6 +85,7 @@ tags.addEventListener("input", () => {
   tags.list.replaceChildren(...known.filter(isOther).map((name) => new Option("", `${before}${before && " "}${name}`)));
 });
 
+post.elements.slug.addEventListener("change", ({ target }) => changed(Object.assign(target, { value: target.value.normalize("NFKD").toLowerCase().replace(/['\u0300-\u036f]/g, "").match(/[a-z0-9]+/g)?.join("-") ?? "" })));
 // The title is a single line that wraps. Enter leads to the content.
 post.elements.title.addEventListener("keydown", (event) => event.key === "Enter" && !event.isComposing && content.focus(event.preventDefault()));
 post.elements.title.addEventListener("input", ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " ")));

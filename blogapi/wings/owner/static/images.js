@@ -31,15 +31,11 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     const [url, markdown] = ["address", "markdown"].map((id) => page.getElementById(id)?.textContent);
     const request = markdown?.startsWith("![]") ? "Describe the image in the [ ]." : "";
     say(url ? (innerWidth > 480 ? `${image.name} was added. ${request}` : request || "The image was added.") : "", image);
-    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent.replace("File: must", "It must").replace("File:", "The reason:") ?? "There is no connection."}`, page.body.hasChildNodes() ? "" : button("Try again", again, "quiet"));
+    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent.replace("File: must", "It must").replace("File:", "The reason:") ?? "There is no connection."}`, page.body.hasChildNodes() ? "" : button("Try again", again, "quiet"), button("Dismiss", () => alarm("image"), "quiet"));
     return { url, markdown };
   };
-  editor.area.addEventListener("input", () => document.querySelector("#alarm-image > button") || alarm("image")); // A refused image cannot be sent again.
 
-  const goTo = (at, text = "") => {
-    isWide.matches || showBeside("");
-    editor.select(at, at + text.length);
-  };
+  const goTo = (at, text = "") => editor.select(at, at + text.length, isWide.matches || showBeside(""));
   // An image becomes a paragraph at the place where the caret was when it was chosen, dropped or pasted.
   const addAt = (place, image) => enqueue(async () => {
     const { markdown } = await store(image, () => addAt(place, image));
@@ -75,7 +71,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
       const pickOnClick = (card) => choice(card.querySelector("img").src, card.querySelector("h2").textContent, () => choose(card.dataset.url, picker.close()));
       const found = [...page.querySelectorAll("[data-url]")].map((card) => create("li", {}, pickOnClick(card)));
       address === next ? found[0]?.firstChild.focus(list.append(...found)) : list.replaceChildren(...found);
-      next = page.querySelector(".pages a[rel=next]")?.href ?? "";
+      next = wanted = page.querySelector(".pages a[rel=next]")?.href ?? "";
       more.hidden = !next;
     }
   };
@@ -85,7 +81,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     show(all);
   };
   search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
-  more.addEventListener("click", () => show(next));
+  more.addEventListener("click", () => wanted === next && show(next));
   file.after(button("Uploaded images", pick((url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`, goTo(editor.selection[1])), true)));
 
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });

@@ -37,11 +37,10 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   const sent = create("input", { type: "hidden", name: field.name, value: field.dataset.time });
   const show = (moment) => (field.value = isNaN(moment) ? "" : new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 16));
   field.value && show(new Date(field.dataset.time));
-  const effects = [...field.form.querySelectorAll(".effect")].map((each) => [each, each.textContent]);
   const explain = () => {
     const isLater = new Date(field.value) > new Date();
     const kept = field.value && field.form.querySelector("[value=published][data-when]") ? ` Readers will see the date ${shownTime(field.value)}.` : "";
-    effects.forEach(([each, usual]) => (each.textContent = isLater ? `Readers will not see it until ${shownTime(field.value)}.` : usual + kept));
+    field.form.querySelectorAll(".effect").forEach((each) => (each.textContent = isLater ? `Readers will not see it until ${shownTime(field.value)}.` : each.dataset.usual + kept));
     field.form.querySelectorAll("[data-when]").forEach((each) => (each.hidden = isLater !== (each.dataset.when === "later")));
   };
   explain();

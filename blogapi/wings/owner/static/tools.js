@@ -5,10 +5,34 @@ import { copies, create, formOf, load, throttled } from "./owner.js";
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in total, and per part that the server converts
-const MARK = /^([ \t]*)([-*+>]|\d{1,9}[.)]) (?=(\[[ xX]\] )?)/; // of a list item, which may be a task with a box, or of a quote
+const MARK = /^([ \t]*(?:> )*)([-*+]|\d{1,9}[.)]|>) (?=(\[[ xX]\] )?)/; // of a list item, which may be a task with a box, or of a quote
+const ITEM = /^( *)((?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| ))?/; // the start of a line, and the sign of a list item
+const following = (sign) => sign.replace(/\d+/, (number) => Number(number) + 1);
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
+
+// Move the chosen list items, with whatever they contain, one level in (`by` is 1) or out (-1), or only number them anew (0).
+const arrange = (lines, isChosen, by) => {
+  let [around, levels] = [[], []]; // the items around the line, outermost first, before and after the change
+  return lines.map((line, at) => {
+    const text = line.replace(/^[\s\d.)*+-]+/, (start) => start.replaceAll("\t", "    "));
+    const [, indent, own = ""] = ITEM.exec(text);
+    const column = line.trim() ? indent.length : Infinity; // An empty line ends no list.
+    const count = around.filter((each) => each.column < column).length;
+    const [outer, former, level] = [around[count - 1], around[count], (around[count - 1]?.level ?? -1) + 1];
+    const isMoved = own && isChosen(at) && !(by && outer?.isMoved) && level + by >= 0 && level + by <= levels.length;
+    const place = isMoved ? level + by : level;
+    const [parent, sibling] = [levels[place - 1], levels[place]];
+    const isNumbered = own && (isMoved || parent !== outer || sibling !== former || sibling?.isNumbered);
+    const kind = (isMoved && sibling?.sign) || own;
+    const sign = !isNumbered ? own : sibling?.sign.trim().at(-1) === kind.trim().at(-1) ? following(sibling.sign) : kind.replace(/\d+/, "1");
+    const width = isMoved ? (sibling?.width ?? parent?.inner ?? column) : column - (outer?.was ?? 0) + (parent?.inner ?? 0);
+    const item = { column, level: place, width, was: column + own.length, inner: width + sign.length, sign, isMoved, isNumbered: isMoved || sign !== own };
+    [around, levels] = [[around, count], [levels, place]].map(([items, length]) => [...items.slice(0, length), ...(own ? [item] : [])]);
+    return !line.trim() || (width === column && sign === own) ? line : " ".repeat(width) + sign + text.slice(column + own.length);
+  });
+};
 
 // Convert a document in parts of at most MAX_PART, one after another. Lists, tables and blocks of code are not divided.
 const inParts = (body, convert) => {
@@ -22,8 +46,7 @@ const inParts = (body, convert) => {
   return Array.fromAsync(parts.filter((each) => each.trim()), convert);
 };
 
-export const openTools = (editor, { post, say, alarm, images }) => {
-  const area = editor.area;
+export const openTools = (editor, area, { post, say, alarm, images }) => {
   const selection = () => { // without spaces at the ends, because Markdown allows no marks next to them
     const [[from, to], text] = [editor.selection, editor.doc.slice(...editor.selection)];
     return text.trim() ? [to - text.trimStart().length, from + text.trimEnd().length] : [from, to];
@@ -45,68 +68,50 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
   };
   const wholeLines = ([from, to]) => [editor.doc.slice(0, from).lastIndexOf("\n") + 1, `${editor.doc}\n`.indexOf("\n", to)];
-  const following = (sign) => sign.replace(/\d+/, (number) => Number(number) + 1);
-  // The lines stay selected for the next button. Empty lines do not become list items, and nested items stay nested.
+  // The lines stay selected, so that another button can change them. Empty lines do not become list items.
   const begin = (mark, own, others = own) => {
     const [[from, to], [start, end]] = [editor.selection, wholeLines(selection())];
     const lines = editor.doc.slice(start, end).split("\n");
     const areAll = (kind) => lines.some((line) => kind.test(line)) && lines.every((line) => kind.test(line) || !line.trim());
-    let [isRemoved, former, levels] = [areAll(own), areAll(MARK) ? MARK : others, []]; // levels: the last item on each level around the line
-    const item = (line, text) => {
-      const space = line.search(/\S|$/);
-      const around = levels.filter((each) => each.space < space);
-      const sign = following(levels[around.length]?.sign ?? mark.replace("1", "0"));
-      const before = " ".repeat(around.at(-1)?.inner ?? space) + sign;
-      levels = [...around, { space, sign, inner: before.length }];
-      return before + text.trimStart();
-    };
+    const [isRemoved, former, isList] = [areAll(own), areAll(MARK) ? MARK : others, others === MARK];
     const isLeft = (text) => isRemoved || (lines.length > 1 && mark !== "> " && !text.trim());
-    const added = (line, text) => (isLeft(text) ? text : others === MARK ? item(line, text) : mark + text);
-    const begun = lines.map((line) => added(line, line.replace(former, ""))).join("\n");
+    const added = (line, text) => (isLeft(text) ? text : isList ? /^\s*/.exec(line) + mark + text.trimStart() : mark + text);
+    const begun = arrange(lines.map((line) => added(line, line.replace(former, ""))), () => isList && !isRemoved, 0).join("\n");
     editor.insert(begun, start, end, from === to ? [Math.max(start, start + begun.length - end + to)] : [start, start + begun.length]);
   };
-  // Nest the selected list items in the item above, or take them out of the item around them, with whatever they contain.
-  const nest = (isOut) => {
-    const [[from, to], [start, end]] = [editor.selection, wholeLines(selection())];
-    const itemIn = (text = "") => (/^[ \t]*>/.test(text) ? null : MARK.exec(text));
-    const itemAbove = (most) => itemIn(editor.doc.slice(0, start).split("\n").findLast((each) => each.trim() && each.search(/\S/) <= most));
-    const [mark, space, sign] = itemIn(editor.doc.slice(start, end)) ?? [];
-    const target = mark && itemAbove(space.length - (isOut ? 1 : 0));
-    if (target && (isOut || target[1] === space)) {
-      const indent = isOut ? target[1] : target[0].replace(/\S/g, " ");
-      const before = itemAbove(indent.length);
-      const number = before?.[1] === indent ? following(before[2]) : sign.replace(/\d+/, "1");
-      const moved = `${indent}${number} `;
-      const inside = new RegExp(`^(?:\n(?:${space}[ \t].*)?)*`).exec(editor.doc.slice(end))[0].trimEnd();
-      const shifted = (line, isInside) => `\n${indent}${isInside ? " ".repeat(Math.max(0, number.length - sign.length)) : ""}`;
-      const rest = (editor.doc.slice(start + mark.length, end) + inside).replace(new RegExp(`\n${space}(?=([ \t])|.)`, "g"), shifted);
-      const caret = Math.max(start, to + moved.length - mark.length);
-      editor.insert(moved + rest, start, end + inside.length, from === to ? [caret] : [start, start + (moved + rest).length]);
-      return true;
-    }
+  const rearrange = (by) => {
+    const lineOf = (at) => editor.doc.slice(0, at).split("\n").length - 1;
+    const [lines, [first, last]] = [editor.doc.split("\n"), selection().map(lineOf)];
+    const nested = arrange(lines, (at) => first <= at && at <= last, by);
+    const end = nested.findLastIndex((line, at) => line !== lines[at]) + 1;
+    const startOf = (all, line) => all.slice(0, line).join("\n").length + Math.sign(line);
+    const moved = (at) => Math.max(startOf(nested, lineOf(at)), at + startOf(nested, lineOf(at) + 1) - startOf(lines, lineOf(at) + 1));
+    end && editor.insert(nested.slice(first, end).join("\n"), startOf(lines, first), startOf(lines, end) - 1, editor.selection.map(moved));
+    return ITEM.exec(lines[first].trimStart())[2] && end;
   };
-  // Enter continues a list, a quote or the indentation of code. In an empty item, it ends the list, or the nesting.
+  // Enter continues a list, a quote or the indentation of code. It ends a list at an empty item, or moves a nested one out.
   const proceed = (isShifted) => {
     const [[from, at], [start]] = [editor.selection, wholeLines(editor.selection)];
     const line = isShifted || from < at ? "" : editor.doc.slice(start, at);
-    const [mark, space, sign = "", box = ""] = MARK.exec(line) ?? /^(\s+)/.exec(line) ?? [];
-    mark && (sign && line === mark + box ? nest(true) || editor.insert("\n", start, at) : editor.insert(`\n${space}${sign && `${following(sign)} `}${box && "[ ] "}`));
-    return mark;
+    const [mark, space, sign = "", box = ""] = MARK.exec(line) ?? /^(\t|\s{2,})/.exec(line) ?? [];
+    const added = `\n${space}${sign && `${following(sign)} `}${box && "[ ] "}`;
+    return mark && [sign && line === mark + box ? rearrange(-1) || editor.insert("\n", start, at) : [editor.insert(added), rearrange(0)]];
   };
   const link = () => {
     const [[from, to], text] = [selection(), editor.doc.slice(...selection())];
     const [before, address] = isAddress(text) ? ["[", text] : [`[${text}`, "https://"];
     editor.insert(`${before}](${address})`, from, to, before === "[" ? [from + 1] : [to + 3, to + 11]); // Pasting replaces the selected "https://".
   };
-  const addTable = () => {
+  const addTable = (event, at = editor.selection[1]) => {
     editor.addParagraph("| Title | Title |\n| --- | --- |\n| Cell | Cell |");
-    const cell = editor.doc.lastIndexOf("Title |\n", editor.selection[1]) - 8;
+    const cell = editor.doc.indexOf("| Title | Title |\n", at) + 2;
     editor.select(cell, cell + 5);
   };
   const lastFootnote = () => Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1])));
   const addFootnote = () => {
     const [name, at, end] = [lastFootnote() + 1, editor.selection[1], editor.doc.trimEnd().length];
     editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length));
+    editor.select(...editor.selection); // scrolls to it
   };
   const actions = {
     Bold: () => wrap("**", /\*\*/g),
@@ -116,6 +121,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     Heading: () => begin("## ", /^## /, /^#{1,6} /),
     Quote: () => begin("> ", /^> /),
     List: () => begin("- ", /^\s*[-*+] /, MARK),
+    Indent: () => rearrange(1),
+    Outdent: () => rearrange(-1),
     "Numbered list": () => begin("1. ", /^\s*\d+[.)] /, MARK),
     Code: () => (/\n|^\s*$/.test(editor.doc.slice(...wholeLines(selection()))) ? wrap("```\n", /\n```/g, "\n```", wholeLines(selection())) : wrap("`", /`/g)),
     Table: addTable,
@@ -123,14 +130,15 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   };
   const stops = [...document.querySelectorAll(".tools button")];
   stops.forEach((each) => each.addEventListener("click", actions[each.textContent]));
-  const besides = (stop, key) => stops.at((stops.indexOf(stop) + ({ ArrowRight: 1, ArrowLeft: -1 }[key] ?? 0)) % stops.length);
-  stops[0].parentNode.addEventListener("keydown", ({ target, key }) => besides(target, key).focus());
-  let isPlain = false; // set by Ctrl+Shift+V, because Firefox passes the HTML even then
+  stops[0].parentNode.addEventListener("keydown", ({ target, key }) => target[{ ArrowLeft: "previousElementSibling", ArrowRight: "nextElementSibling" }[key]]?.focus());
+  stops[0].parentNode.addEventListener("focusin", ({ target }) => stops.forEach((each) => (each.tabIndex = each === target ? 0 : -1)));
+  let pressed = ""; // the last key: Firefox passes the HTML even after Ctrl+Shift+V, and after Escape, Tab leaves the text
   area.addEventListener("keydown", (event) => {
     actions[{ b: "Bold", i: "Italic", k: "Link" }[shortcut(event)]]?.(event.preventDefault());
-    isPlain = shortcut(event) === "shift+v";
-    const act = event.isComposing || event.ctrlKey || event.metaKey || event.altKey ? null : { Enter: proceed, Tab: nest }[event.key];
-    act?.(event.shiftKey) && event.preventDefault();
+    const isOther = event.isComposing || event.ctrlKey || event.metaKey || event.altKey || pressed === "Escape";
+    const done = isOther ? undefined : { Enter: proceed, Tab: (isOut) => rearrange(isOut ? -1 : 1) }[event.key]?.(event.shiftKey);
+    done === undefined || event.preventDefault();
+    event.key === "Shift" || (pressed = shortcut(event) || event.key);
   });
 
   // Reduce HTML to the parts that the server needs. Replace the styles of word processors with elements.
@@ -206,7 +214,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
       [data.files.length && !text, () => images.add(data.files)],
       [isAddress(address) && open, () => editor.insert(address, end + open.length, end + open.length + 8, editor.selection)],
       [isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word), () => editor.insert(`[${word}](${address})`, ...selection())],
-      [!isPlain && FORMATTED.test(html), () => editor.adds(pasteHtml(html, text))],
+      [pressed !== "shift+v" && FORMATTED.test(html), () => editor.adds(pasteHtml(html, text))],
     ];
     uses.find(([applies]) => applies)?.[1](event.preventDefault());
   });

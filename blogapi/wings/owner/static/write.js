@@ -86,10 +86,9 @@ const takeIn = (answer, isNews) => {
   } else {
     alarm("rival", (asked = ""));
     (isOther && isSeen) || alarm("changed", isOther ? answer.warning : "");
-    if (answer.status_of_post === "published" && status.value !== "published") {
-      Object.assign(document.querySelector(".state"), { textContent: "published", className: "state good" });
-      saveButton.textContent = "Update…";
-    }
+    const isLive = answer.status_of_post === "published" && status.value !== "published"; // since this page was loaded
+    isLive && Object.assign(document.querySelector(".state"), { textContent: "published", className: "state good" });
+    isLive && (saveButton.textContent = "Update…");
     if (answer.is_saved && savedAt !== had && !isUnsent()) {
       savedAt = had;
       clear(alarm("missed"));
@@ -246,17 +245,14 @@ const goOn = async (sent, body) => {
   outcome = say(`${isSame ? "Nothing has changed" : `${saved} ${time()}`}${isUnsent() ? "; later changes are not in the post yet" : ""}`, `saved ${sent} ${isSame}`, ...linkTo(status.value === "published" && now.url, "View on the site"));
   next();
 };
-const buttons = { s: saveButton, enter: bar.querySelector("[popovertarget=publishing]"), "shift+enter": document.getElementById("preview") };
-addEventListener("keydown", (event) => buttons[shortcut(event)]?.click(event.preventDefault()));
+const buttons = { s: () => saveButton, enter: () => bar.querySelector("[popovertarget=publishing]") ?? bar.querySelector(".primary:not([hidden])"), "shift+enter": () => document.getElementById("preview") };
+addEventListener("keydown", (event) => buttons[shortcut(event)]?.().click(event.preventDefault()));
 
 const editor = openEditor(content, () => isResting(freeze()) && next());
 const news = document.querySelector("main > div.problem h2, main > p.problem, main > .notice[role]");
 history.scrollRestoration = news ? "manual" : "auto"; // Chromium would scroll away from the news after a reload.
 const at = Number(caret.value || localStorage.getItem(copies + draft.value)); // where the writer typed last, or left the post
-const showCaret = () => {
-  editor.select(...editor.selection);
-  isWide.matches || content.blur(); // Otherwise, a phone would show its keyboard.
-};
+const showCaret = () => [editor.select(...editor.selection), isWide.matches || content.blur()]; // Otherwise, a phone would show its keyboard.
 content.setSelectionRange(at, at);
 news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
 document.querySelector("[data-asked]")?.showPopover();
@@ -268,5 +264,5 @@ isWide.addEventListener("change", () => {
   showBeside(isWide.matches ? sheet.dataset.side || "settings" : panel.contains(document.activeElement) ? "settings" : "");
   document.activeElement === content ? editor.select(...editor.selection) : document.activeElement.scrollIntoView({ block: "nearest" });
 });
-openTools(editor, { post, say, alarm, images: openImages(editor, { post, upload, say, alarm }) });
+openTools(editor, content, { post, say, alarm, images: openImages(editor, { post, upload, say, alarm }) });
 visualViewport?.addEventListener("resize", () => (bar.style.bottom = visualViewport.scale > 1 ? "0" : `${Math.max(0, innerHeight - visualViewport.height)}px`)); // above a keyboard
