@@ -109,7 +109,6 @@ def test_params_written_on_their_own_read_as_the_same_params(params):
 @cases(
     ("text", "expected"),
     ("title: yes", {"title": "yes"}),
-    ("title: 2024", {"title": "2024"}),
     ("title: 0x1F # sixteen and fifteen", {"title": "0x1F"}),
     ("title: ~", {"title": "~"}),
     ("title: '---'", {"title": "---"}),

@@ -142,7 +142,7 @@ def test_text_that_the_server_refuses_stays_in_the_form_and_in_the_browser(windo
 
 def test_enter_saves_nothing_a_refused_save_marks_its_field_and_back_shows_the_post_as_it_is(window):
     window.open(EDIT)
-    window.fill(content=" Two.", title=Keys.ENTER, tags=Keys.ENTER, slug="Not a slug")
+    window.fill(content=" Two.", title=Keys.ENTER, tags=Keys.ENTER, slug="日本")
     window.browser.execute_script("window.same = true")
     window.click("Update")
     eventually(lambda: "Must be lower-case letters" in window.text, 20)

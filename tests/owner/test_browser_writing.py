@@ -38,8 +38,9 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     for name, lines in (("Num", "1. b\n\n2. c"), ("Quote", "> b\n> \n> c"), ("List", "- b\n\n- c"), ("List", "b\n\nc")):
         window.browser.find_element(By.CSS_SELECTOR, f".tools [title^={name}]").click()
         assert (window.value("content"), window.run("selected")[0]) == (f"a\n{lines}\n", lines)
-    assert (mark("- a\nb", 0, 5, "Quote"), mark("- ab", 3, 3, "List")) == ("> - a\n> b", "ab")
-    assert (mark("# a", 1, 1, "Heading"), mark("## a", 2, 2, "Heading")) == ("## a", "a")
+    assert (mark("- a\nb", 0, 5, "Quote"), mark("> - a", 5, 5, "Quote")) == ("> - a\n> b", "- a")
+    assert (mark("- ab", 3, 3, "List"), mark("- a\n  - b\n- c", 0, 2, "Num")) == ("ab", "1. a\n   - b\n- c")
+    assert [mark(f"{before}a", 1, 1, "Heading") for before in ("# ", "## ", "### ")] == ["## a", "### a", "a"]
     assert (mark("- a\n- b", 7, 7, "Indent"), mark("- a\n  - b", 9, 9, "Outdent")) == ("- a\n  - b", "- a\n- b")
     nested, ordered = "- a\n  - b\n  - c\n- d", "1. a\n   1. b\n   2. c\n2. d"
     assert (mark(nested, 0, 19, "Num"), mark(ordered, 0, 26, "List")) == (ordered, nested)
@@ -66,6 +67,7 @@ def test_pasting_an_address_over_a_word_or_into_an_empty_link_links_it(window):
     assert window.value("content") == "See the [map](https://example.org/a)"
     window.run("select", 4, 7)
     window.fill(content=(Keys.CONTROL, "k"))
+    assert window.run("paste", "https://example.org/b")  # The browser replaces the selection.
     window.browser.execute_script("document.execCommand('insertText', false, 'https://example.org/b')")
     assert window.value("content") == "See [the](https://example.org/b) [map](https://example.org/a)"
     window.run("select", 0)
@@ -124,12 +126,14 @@ def test_enter_continues_a_list_and_ends_it_and_tab_nests_items(window):
         ("1.  a\n\t- b\n\t- c\n2.  d", [9, 15], Keys.SHIFT + Keys.TAB, "1.  a\n2.  !\n4.  d"),
         ("9. a\n   - b\n     - c\n   - d", [10], Keys.SHIFT + Keys.TAB, "9. a\n10. !b\n    - c\n    - d"),
         ("- a\n  - ", [8], Keys.ENTER, "- a\n- !"),
-        ("- a\n- b\n  - c", [7], Keys.TAB + Keys.CONTROL + "z", "- a\n- b\n  - c!"),
+        ("- a\n- b\n  - c", [7], Keys.TAB + Keys.CONTROL + "z", "- a\n- b!\n  - c"),
+        ("1. a\n2. b", [4], Keys.ENTER + Keys.CONTROL + "z", "1. a!\n2. b"),
+        ("1. a\n2. b\n\n3. c", [8], Keys.ENTER, "1. a\n2. \n3. !b\n\n4. c"),
+        ("- a\n\n1987. b", [3], Keys.ENTER, "- a\n- !\n\n1987. b"),
+        ("- a\n  In 1987. b", [9], Keys.ENTER, "- a\n  In \n  !1987. b"),
         ("> - a", [5], Keys.ENTER, "> - a\n> - !"),
         ("1. a\n2. b", [4], Keys.ENTER, "1. a\n2. !\n3. b"),
         ("- a\n\nb\n- c", [10], Keys.TAB, "- a\n\nb\n- c!"),
-        ("- a\n  - b", [9], Keys.TAB, "- a\n  - b!"),
-        ("- a", [3], Keys.SHIFT + Keys.TAB, "- a!"),
         ("a", [1], Keys.TAB, "a"),
         ("- a\n- b", [7], Keys.ESCAPE + Keys.TAB, "- a\n- b"),
     ):

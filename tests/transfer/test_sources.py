@@ -64,7 +64,6 @@ def test_a_slug_shared_within_a_folder_and_day_is_refused_for_the_later_file(wri
     ("iPhone and Wi-Fi.md", "iPhone and Wi-Fi"),
     ("über-brot.md", "Über brot"),
     ("a-trip/index.md", "A trip"),
-    ("2024-03-04.md", "2024-03-04"),
     ("a\x1b.md", "A\ufffd"),
 )
 def test_a_file_without_a_title_or_a_text_gets_its_name_as_one(item, name, title):

@@ -11,10 +11,11 @@ const asHtml = (text) => `<pre>\n${new Option(text).innerHTML}${text.endsWith("\
 const insertText = (text) => (text.length > 2000 && document.execCommand("insertHTML", false, asHtml(text))) || document.execCommand("insertText", false, text);
 
 export const openEditor = (area, isAdded) => {
-  const places = [];
+  const [places, undone] = [[], new Map()]; // undone: the writer's selection before a change, by the selection that undoing it leaves
+  const where = (from = area.selectionStart, to = area.selectionEnd) => `${from} ${to} ${area.textLength}`;
   let length = area.textLength;
   area.addEventListener("input", ({ inputType }) => {
-    inputType === "historyUndo" && area.setSelectionRange(area.selectionEnd, area.selectionEnd); // The next key would replace the selection of an undo.
+    inputType === "historyUndo" && area.setSelectionRange(...(undone.get(where()) ?? [area.selectionEnd, area.selectionEnd])); // The next key would replace what the browser selects.
     const [end, added] = [area.selectionEnd, area.textLength - length];
     const start = Math.min(end, end - added);
     length += added;
@@ -23,6 +24,7 @@ export const openEditor = (area, isAdded) => {
   });
   const insert = (text, from = area.selectionStart, to = area.selectionEnd, selected = [from + text.length]) => {
     area.focus({ preventScroll: true });
+    undone.set(where(from, to), [area.selectionStart, area.selectionEnd]);
     area.setSelectionRange(from, to);
     const isDone = (from === to && !text) || (document.activeElement === area && (text ? insertText(text) : document.execCommand("delete")));
     isDone || changed(area, area.setRangeText(text, from, to, "end")); // in a dialog

@@ -10,7 +10,7 @@ const fields = [...post.elements].filter((each) => each.name && !each.name.endsW
 const date = fields.find((each) => each.name === "published_at");
 // Closing the dialog puts back the date that the form had before, unless one of the form's buttons was pressed.
 let dated = "";
-post.addEventListener("click", ({ target }) => target.closest("button:not([type], [formtarget])") && (dated = date.value), true);
+post.addEventListener("click", ({ target }) => target.closest("button:not([type], [formtarget])") && (dated = date.value, tidy()), true);
 const putBack = () => date.value === dated || changed(Object.assign(date, { value: dated }), date.dispatchEvent(new Event("change")));
 document.querySelector("#publishing[popover]")?.addEventListener("beforetoggle", ({ newState }) => (newState === "open" ? (dated = date.value) : putBack()));
 const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
@@ -85,7 +85,13 @@ tags.addEventListener("input", () => {
   tags.list.replaceChildren(...known.filter(isOther).map((name) => new Option("", `${before}${before && " "}${name}`)));
 });
 
-post.elements.slug.addEventListener("change", ({ target }) => changed(Object.assign(target, { value: target.value.normalize("NFKD").toLowerCase().replace(/['\u0300-\u036f]/g, "").match(/[a-z0-9]+/g)?.join("-") ?? "" })));
+// A slug is tidied when it is left or saved, except one in another script, which the server refuses with an explanation.
+const tidy = (slug = post.elements.slug) => {
+  const plain = slug.value.normalize("NFKD").toLowerCase().replace(/['’\u0300-\u036f]/g, "");
+  const value = /^[\0-\x7f]*$/.test(plain) ? (plain.match(/[a-z0-9]+/g)?.join("-") ?? "") : slug.value;
+  value === slug.value || changed(Object.assign(slug, { value }));
+};
+post.elements.slug.addEventListener("change", () => tidy());
 // The title is a single line that wraps. Enter leads to the content.
 post.elements.title.addEventListener("keydown", (event) => event.key === "Enter" && !event.isComposing && content.focus(event.preventDefault()));
 post.elements.title.addEventListener("input", ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " ")));

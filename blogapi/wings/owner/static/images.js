@@ -68,8 +68,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const show = async (address) => {
     const page = await load((wanted = address));
     if (wanted === address) { // Otherwise, a later search has begun.
-      const pickOnClick = (card) => choice(card.querySelector("img").src, card.querySelector("h2").textContent, () => choose(card.dataset.url, picker.close()));
-      const found = [...page.querySelectorAll("[data-url]")].map((card) => create("li", {}, pickOnClick(card)));
+      const found = [...page.querySelectorAll("[data-url]")].map((card) => create("li", {}, choice(card.querySelector("img").src, card.querySelector("h2").textContent, () => choose(card.dataset.url, picker.close()))));
       address === next ? found[0]?.firstChild.focus(list.append(...found)) : list.replaceChildren(...found);
       next = wanted = page.querySelector(".pages a[rel=next]")?.href ?? "";
       more.hidden = !next;

@@ -19,10 +19,8 @@ export const throttled = (act, delay) => {
 
 // Send a form only once after a double click.
 addEventListener("submit", (event) => {
-  if (!event.defaultPrevented && !event.submitter?.formTarget) { // With a target, the page stays, and the form can be sent again.
-    event.target.dataset.sent ? event.preventDefault() : (event.target.dataset.sent = true);
-    setTimeout(() => delete event.target.dataset.sent, 3000);
-  }
+  const [{ dataset }, isOther] = [event.target, event.defaultPrevented || event.submitter?.formTarget]; // With a target, the page stays, and the form can be sent again.
+  isOther || (dataset.sent ? event.preventDefault() : (dataset.sent = setTimeout(() => delete dataset.sent, 3000)));
 });
 
 // Show times in the browser's time zone, and name the zone. Without this script, times are in BLOGAPI_TIMEZONE.

@@ -2,35 +2,37 @@
 import { bar, isWide, sheet, shortcut, toggleBeside } from "./form.js";
 import { copies, create, formOf, load, throttled } from "./owner.js";
 
-const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
+const isAddress = (text) => /^https?:\/\/\S*$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in total, and per part that the server converts
 const MARK = /^([ \t]*(?:> )*)([-*+]|\d{1,9}[.)]|>) (?=(\[[ xX]\] )?)/; // of a list item, which may be a task with a box, or of a quote
 const ITEM = /^( *)((?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| ))?/; // the start of a line, and the sign of a list item
+const isAlike = (sign, other) => sign?.trim().at(-1) === other.trim().at(-1);
 const following = (sign) => sign.replace(/\d+/, (number) => Number(number) + 1);
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
 
-// Move the chosen list items, with whatever they contain, one level in (`by` is 1) or out (-1), or only number them anew (0).
-const arrange = (lines, isChosen, by) => {
+// Move the chosen list items, and what they contain, one level in (`by` is 1) or out (-1), or make items of lines with a mark (0). Renumber them.
+const arrange = (lines, isChosen, by, mark = "") => {
   let [around, levels] = [[], []]; // the items around the line, outermost first, before and after the change
   return lines.map((line, at) => {
-    const text = line.replace(/^[\s\d.)*+-]+/, (start) => start.replaceAll("\t", "    "));
+    const text = line.replace(/^[\s\d.)*+-]+/, (start) => start.split("\t").reduce((all, part) => all + " ".repeat(4 - (all.length % 4)) + part));
     const [, indent, own = ""] = ITEM.exec(text);
-    const column = line.trim() ? indent.length : Infinity; // An empty line ends no list.
-    const count = around.filter((each) => each.column < column).length;
+    const made = (isChosen(at) && mark) || own;
+    const column = line.trim() || made ? indent.length : Infinity; // An empty line ends no list.
+    const count = around.filter((each) => each.column < column && !(by && own && column < each.was)).length;
     const [outer, former, level] = [around[count - 1], around[count], (around[count - 1]?.level ?? -1) + 1];
-    const isMoved = own && isChosen(at) && !(by && outer?.isMoved) && level + by >= 0 && level + by <= levels.length;
+    const isMoved = made && isChosen(at) && !(by && outer?.isMoved) && level + by >= 0 && level + by <= levels.length;
     const place = isMoved ? level + by : level;
     const [parent, sibling] = [levels[place - 1], levels[place]];
-    const isNumbered = own && (isMoved || parent !== outer || sibling !== former || sibling?.isNumbered);
-    const kind = (isMoved && sibling?.sign) || own;
-    const sign = !isNumbered ? own : sibling?.sign.trim().at(-1) === kind.trim().at(-1) ? following(sibling.sign) : kind.replace(/\d+/, "1");
-    const width = isMoved ? (sibling?.width ?? parent?.inner ?? column) : column - (outer?.was ?? 0) + (parent?.inner ?? 0);
-    const item = { column, level: place, width, was: column + own.length, inner: width + sign.length, sign, isMoved, isNumbered: isMoved || sign !== own };
-    [around, levels] = [[around, count], [levels, place]].map(([items, length]) => [...items.slice(0, length), ...(own ? [item] : [])]);
-    return !line.trim() || (width === column && sign === own) ? line : " ".repeat(width) + sign + text.slice(column + own.length);
+    const kind = (by && isMoved && sibling?.sign) || made;
+    const isNumbered = isMoved || (own && isAlike(former?.own, own) && (parent !== outer || sibling !== former || sibling?.isNumbered));
+    const sign = !isNumbered ? own : isAlike(sibling?.sign, kind) ? following(sibling.sign) : kind.replace(/\d+/, "1");
+    const width = isMoved ? (sibling?.width ?? parent?.inner ?? column) : Math.max(0, column - (outer?.was ?? 0) + (parent?.inner ?? 0));
+    const item = { column, level: place, width, was: column + own.length, inner: width + sign.length, own, sign, isMoved, isNumbered };
+    [around, levels] = [[around, count], [levels, place]].map(([items, length]) => [...items.slice(0, length), ...(made ? [item] : [])]);
+    return column === Infinity || (width === column && sign === own) ? line : " ".repeat(width) + sign + text.slice(column + own.length);
   });
 };
 
@@ -52,8 +54,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     return text.trim() ? [to - text.trimStart().length, from + text.trimEnd().length] : [from, to];
   };
 
-  // A button wraps the selection, or adds a prefix to its lines. Pressed again, it removes the marks. Without a selection,
-  // it then steps over the closing mark, and moves any spaces before that mark to after it.
+  // A button wraps the selection, or removes its marks. Without a selection, it then steps over the closing mark, and moves any spaces before it to after it.
   const wrap = (mark, marks, after = mark, [from, to] = selection()) => {
     const [text, start, ahead, behind] = [editor.doc.slice(from, to), from - mark.length, editor.doc.slice(0, from), editor.doc.slice(to)];
     const isClosed = behind.startsWith(after) && behind.search(marks) === 0;
@@ -68,34 +69,42 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     }
   };
   const wholeLines = ([from, to]) => [editor.doc.slice(0, from).lastIndexOf("\n") + 1, `${editor.doc}\n`.indexOf("\n", to)];
+  // Put lines into the text, after `arrange`. Each end of the selection is a line and the number of characters behind it there.
+  const put = (lines, ends, ...change) => {
+    const [old, arranged] = [editor.doc, arrange(lines, ...change)];
+    const [text, least] = [arranged.join("\n"), Math.min(old.length, arranged.join("\n").length)];
+    let [head, tail] = [0, 0]; // the parts at the start and the end that stay
+    for (; head < least && old[head] === text[head]; head += 1);
+    for (; tail < least - head && old.at(-1 - tail) === text.at(-1 - tail); tail += 1);
+    const startOf = (line) => arranged.slice(0, line).join("\n").length + Math.sign(line);
+    const placeOf = ([line, rest]) => Math.max(startOf(line), startOf(line + 1) - 1 - rest);
+    old === text || editor.insert(text.slice(head, text.length - tail), head, old.length - tail, ends.map(placeOf));
+    return old !== text;
+  };
+  const lineOf = (at) => editor.doc.slice(0, at).split("\n").length - 1;
+  const endOf = (at) => [lineOf(at), `${editor.doc}\n`.indexOf("\n", at) - at];
   // The lines stay selected, so that another button can change them. Empty lines do not become list items.
   const begin = (mark, own, others = own) => {
-    const [[from, to], [start, end]] = [editor.selection, wholeLines(selection())];
-    const lines = editor.doc.slice(start, end).split("\n");
-    const areAll = (kind) => lines.some((line) => kind.test(line)) && lines.every((line) => kind.test(line) || !line.trim());
-    const [isRemoved, former, isList] = [areAll(own), areAll(MARK) ? MARK : others, others === MARK];
-    const isLeft = (text) => isRemoved || (lines.length > 1 && mark !== "> " && !text.trim());
-    const added = (line, text) => (isLeft(text) ? text : isList ? /^\s*/.exec(line) + mark + text.trimStart() : mark + text);
-    const begun = arrange(lines.map((line) => added(line, line.replace(former, ""))), () => isList && !isRemoved, 0).join("\n");
-    editor.insert(begun, start, end, from === to ? [Math.max(start, start + begun.length - end + to)] : [start, start + begun.length]);
+    const [[from, to], lines, [first, last]] = [editor.selection, editor.doc.split("\n"), selection().map(lineOf)];
+    const areAll = (kind, all = lines.slice(first, last + 1)) => all.some((line) => kind.test(line)) && all.every((line) => kind.test(line) || !line.trim());
+    const [isRemoved, former, isMade] = [areAll(own), areAll(own) ? own : areAll(MARK) ? MARK : others, others === MARK && !areAll(own)];
+    const [bare, isChosen] = [(line) => line.replace(isMade ? /^\s*> ?/ : former, ""), (at) => first <= at && at <= last];
+    const isLeft = (line) => isRemoved || (first < last && mark !== "> " && !bare(line).trim());
+    const begun = lines.map((line, at) => (isChosen(at) ? (isMade || isLeft(line) ? "" : mark) + bare(line) : line));
+    put(begun, from === to ? [endOf(to)] : [[first, Infinity], [last, 0]], (at) => isMade && isChosen(at) && !isLeft(lines[at]), 0, mark);
   };
-  const rearrange = (by) => {
-    const lineOf = (at) => editor.doc.slice(0, at).split("\n").length - 1;
+  const move = (by) => {
     const [lines, [first, last]] = [editor.doc.split("\n"), selection().map(lineOf)];
-    const nested = arrange(lines, (at) => first <= at && at <= last, by);
-    const end = nested.findLastIndex((line, at) => line !== lines[at]) + 1;
-    const startOf = (all, line) => all.slice(0, line).join("\n").length + Math.sign(line);
-    const moved = (at) => Math.max(startOf(nested, lineOf(at)), at + startOf(nested, lineOf(at) + 1) - startOf(lines, lineOf(at) + 1));
-    end && editor.insert(nested.slice(first, end).join("\n"), startOf(lines, first), startOf(lines, end) - 1, editor.selection.map(moved));
-    return ITEM.exec(lines[first].trimStart())[2] && end;
+    return put(lines, editor.selection.map(endOf), (at) => first <= at && at <= last, by) || (ITEM.exec(lines[first].trimStart().replace("\t", " "))[2] && false);
   };
   // Enter continues a list, a quote or the indentation of code. It ends a list at an empty item, or moves a nested one out.
   const proceed = (isShifted) => {
-    const [[from, at], [start]] = [editor.selection, wholeLines(editor.selection)];
+    const [[from, at], [start, end]] = [editor.selection, wholeLines(editor.selection)];
     const line = isShifted || from < at ? "" : editor.doc.slice(start, at);
     const [mark, space, sign = "", box = ""] = MARK.exec(line) ?? /^(\t|\s{2,})/.exec(line) ?? [];
     const added = `\n${space}${sign && `${following(sign)} `}${box && "[ ] "}`;
-    return mark && [sign && line === mark + box ? rearrange(-1) || editor.insert("\n", start, at) : [editor.insert(added), rearrange(0)]];
+    const [lines, [next, rest]] = [(editor.doc.slice(0, at) + added + editor.doc.slice(at)).split("\n"), endOf(at)];
+    return mark && [sign && line === mark + box && at === end ? move(-1) || editor.insert("\n", start, at) : put(lines, [[next + 1, rest]], (each) => sign && each === next + 1, 0)];
   };
   const link = () => {
     const [[from, to], text] = [selection(), editor.doc.slice(...selection())];
@@ -104,8 +113,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   };
   const addTable = (event, at = editor.selection[1]) => {
     editor.addParagraph("| Title | Title |\n| --- | --- |\n| Cell | Cell |");
-    const cell = editor.doc.indexOf("| Title | Title |\n", at) + 2;
-    editor.select(cell, cell + 5);
+    editor.select(...[2, 7].map((each) => each + editor.doc.indexOf("| Title | Title |\n", at)));
   };
   const lastFootnote = () => Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1])));
   const addFootnote = () => {
@@ -118,11 +126,11 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     Italic: () => wrap("*", /(?<![\\*])(?:\*\*)*\*(?!\*)/g),
     Link: link,
     Image: images.open,
-    Heading: () => begin("## ", /^## /, /^#{1,6} /),
+    Heading: () => begin(/^## /.test(editor.doc.slice(...wholeLines(selection()))) ? "### " : "## ", /^### /, /^#{1,6} /),
     Quote: () => begin("> ", /^> /),
     List: () => begin("- ", /^\s*[-*+] /, MARK),
-    Indent: () => rearrange(1),
-    Outdent: () => rearrange(-1),
+    Indent: () => move(1),
+    Outdent: () => move(-1),
     "Numbered list": () => begin("1. ", /^\s*\d+[.)] /, MARK),
     Code: () => (/\n|^\s*$/.test(editor.doc.slice(...wholeLines(selection()))) ? wrap("```\n", /\n```/g, "\n```", wholeLines(selection())) : wrap("`", /`/g)),
     Table: addTable,
@@ -136,7 +144,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   area.addEventListener("keydown", (event) => {
     actions[{ b: "Bold", i: "Italic", k: "Link" }[shortcut(event)]]?.(event.preventDefault());
     const isOther = event.isComposing || event.ctrlKey || event.metaKey || event.altKey || pressed === "Escape";
-    const done = isOther ? undefined : { Enter: proceed, Tab: (isOut) => rearrange(isOut ? -1 : 1) }[event.key]?.(event.shiftKey);
+    const done = isOther ? undefined : { Enter: proceed, Tab: (isOut) => move(isOut ? -1 : 1) }[event.key]?.(event.shiftKey);
     done === undefined || event.preventDefault();
     event.key === "Shift" || (pressed = shortcut(event) || event.key);
   });
@@ -226,8 +234,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   let [drawing, isLate] = [null, false];
   const show = (page) => reveal(shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? [setTimeout(follow, 5000) && "The preview cannot be shown right now."])));
   const draw = () => load(toggle.formAction, { method: "POST", body: new FormData(post) }).then(show);
-  // Align the preview with the text at the caret's row or, if the caret is out of view, at a row whose position in the
-  // window follows the scroll position. On a narrow screen, move the block with the caret to the middle.
+  // Align the preview with the caret's row; if that is out of view, with a row that the scroll position chooses; on a narrow screen, in the middle.
   const reveal = () => {
     const [{ left, top, bottom }, { bottom: under }, caret] = [area.getBoundingClientRect(), stops[0].parentNode.getBoundingClientRect(), editor.selection[1]];
     const [first, last] = [(Math.max(top, under) || innerHeight / 2) + 8, Math.min(bottom, bar.getBoundingClientRect().top) - 8];
@@ -257,8 +264,8 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const words = text.replace(LETTERS, " ").match(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)?.length ?? 0;
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
     area.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
-    const counted = letters ? `${words ? `${plural(words, "word")}, ` : ""}${plural(letters, "character")}` : plural(words, "word");
-    document.getElementById("words").textContent = words + letters ? `${counted}${innerWidth > 480 ? `, ${plural(Math.ceil(words / 230 + letters / 500), "minute")} to read` : ""}` : "";
+    const minutes = words + letters && innerWidth > 480 && `${plural(Math.ceil(words / 230 + letters / 500), "minute")} to read`;
+    document.getElementById("words").textContent = [words && plural(words, "word"), letters && plural(letters, "character"), minutes].filter(Boolean).join(", ");
   };
   editor.changed(count);
   editor.changed(follow);

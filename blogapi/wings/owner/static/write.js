@@ -87,8 +87,7 @@ const takeIn = (answer, isNews) => {
     alarm("rival", (asked = ""));
     (isOther && isSeen) || alarm("changed", isOther ? answer.warning : "");
     const isLive = answer.status_of_post === "published" && status.value !== "published"; // since this page was loaded
-    isLive && Object.assign(document.querySelector(".state"), { textContent: "published", className: "state good" });
-    isLive && (saveButton.textContent = "Update…");
+    isLive && [Object.assign(document.querySelector(".state"), { textContent: "published", className: "state good" }), (saveButton.textContent = "Update…")];
     if (answer.is_saved && savedAt !== had && !isUnsent()) {
       savedAt = had;
       clear(alarm("missed"));
@@ -103,9 +102,8 @@ const takeIn = (answer, isNews) => {
 // Derive the slug from the title until the writer edits the slug. If it equals `suggested`, the server derives it as well.
 const suggest = ({ slug, address }) => {
   const { slug: field, suggested } = post.elements;
-  if (slug !== undefined && (slug || isNew()) && ["", suggested.value].includes(field.value) && document.activeElement !== field) {
-    field.value = suggested.value = slug;
-  }
+  const isFree = ["", suggested.value].includes(field.value) && document.activeElement !== field;
+  isFree && (slug || (slug === "" && isNew())) && (field.value = suggested.value = slug);
   address && (document.getElementById("address-on-site").textContent = `Its address: ${address}`);
 };
 let asked = ""; // the other text that the bar asks about
@@ -122,7 +120,6 @@ const ask = ({ browser, at, previous: other, mine }) => {
     const show = create("a", { target: "_blank", href: `${copies}${mine}?here=1` }, "Show the other text");
     alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " Both texts are kept.");
     asked = other;
-    history.replaceState({ ...history.state, mine }, ""); // for a reload
   }
 };
 
@@ -161,22 +158,15 @@ setInterval(() => document.visibilityState === "visible" && look(), 10000);
 addEventListener("beforeunload", (event) => state !== "leaving" && ((isUnsent() && !isKept) || editor.isAdding) && event.preventDefault());
 rescued.then((found) => {
   const isOwn = ({ each }) => each.draft === draft.value && (!isNew() || location.search.includes(each.draft));
-  for (const { each, status: answered, isDropped } of isUnsent() ? [] : found.filter(isOwn)) {
-    if (![200, 409].includes(answered)) {
-      fields.forEach((field) => (field.value = each[field.name] ?? field.value));
-      changed(content);
-    } else if (isDropped && previous.value !== `${each.copy} ${each.number}`) {
-      return location.reload(); // The server sent this page before it received this text.
-    }
-  }
+  const own = isUnsent() ? [] : found.filter(isOwn);
+  own.filter(({ isThere }) => !isThere).forEach(({ each }) => changed(content, fields.forEach((field) => (field.value = each[field.name] ?? field.value))));
+  own.some(({ each, isThere, isDropped }) => isThere && isDropped && previous.value !== `${each.copy} ${each.number}`) && location.reload(); // The server sent this page before it received this text.
 });
 
 // Discard first sends the latest text, so that undoing it restores everything.
-document.addEventListener("submit", async (event) => {
-  if (event.target.matches("[action$='/discard']") && isUnsent()) {
-    event.preventDefault();
-    [200, 409].includes(await exchange()) && event.target.requestSubmit();
-  }
+document.addEventListener("submit", (event) => {
+  const isDiscard = event.target.matches("[action$='/discard']") && isUnsent();
+  isDiscard && exchange(event.preventDefault()).then((status) => [200, 409].includes(status) && event.target.requestSubmit());
 });
 
 // Before saving, send the copy. The page stays if the server does not respond, or has newer text from another form.
@@ -246,7 +236,7 @@ const goOn = async (sent, body) => {
   next();
 };
 const buttons = { s: () => saveButton, enter: () => bar.querySelector("[popovertarget=publishing]") ?? bar.querySelector(".primary:not([hidden])"), "shift+enter": () => document.getElementById("preview") };
-addEventListener("keydown", (event) => buttons[shortcut(event)]?.().click(event.preventDefault()));
+addEventListener("keydown", (event) => document.querySelector(":modal, #comparison:popover-open") || buttons[shortcut(event)]?.().click(event.preventDefault()));
 
 const editor = openEditor(content, () => isResting(freeze()) && next());
 const news = document.querySelector("main > div.problem h2, main > p.problem, main > .notice[role]");
@@ -256,8 +246,6 @@ const showCaret = () => [editor.select(...editor.selection), isWide.matches || c
 content.setSelectionRange(at, at);
 news ? Object.assign(news, { tabIndex: -1 }).focus() : post.elements.title.autofocus || showCaret();
 document.querySelector("[data-asked]")?.showPopover();
-const mine = document.querySelector(`.other a[href*="/${history.state.mine}?"]`);
-mine?.parentNode.replaceChildren("Your text of ", mine.previousElementSibling, " from this browser is kept. ", Object.assign(mine, { textContent: "Show it", search: "?here=1" }));
 history.state.merged && (document.getElementById("saving").textContent || say("Saved together with the changes made elsewhere", "kept"));
 history.state.lost && alarm("lost", content.value ? "This text has replaced yours, which is kept." : "Your text was discarded elsewhere. It is in the trash.", ...linkTo(history.state.lost, "Show the replaced text"));
 isWide.addEventListener("change", () => {
