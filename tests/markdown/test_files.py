@@ -128,7 +128,6 @@ def test_params_written_on_their_own_read_as_the_same_params(params):
     ("date: May 4, 2019, 0:00:01 EST", {"published_at": "2019-05-04T05:00:01Z"}),
     ("date: 'Sat, 4 May 2019 10:00:00 -02:30'", {"published_at": "2019-05-04T12:30:00Z"}),
     ("date: 2026-11-20\npubDate: 2026-11-20T01:00+01:00", {"published_at": "2026-11-20T00:00:00Z"}),
-    ("draft: False", {"status": "published"}),
     ("published: no", {"status": "draft"}),
     ("published: true\ndraft: false\nstatus: published", {"status": "published"}),
     ("description: S\nsummary: S\nexcerpt:", {"excerpt": "S"}),

@@ -134,6 +134,8 @@ def test_enter_continues_a_list_and_ends_it_and_tab_nests_items(window):
         ("> - a", [5], Keys.ENTER, "> - a\n> - !"),
         ("1. a\n2. b", [4], Keys.ENTER, "1. a\n2. !\n3. b"),
         ("- a\n\nb\n- c", [10], Keys.TAB, "- a\n\nb\n- c!"),
+        ("|A|B|\n|-|-|\n|c|d|", [1], Keys.TAB * 2 + "x" + Keys.TAB * 2, "|A|B|\n|-|-|\n|x|d|\n| ! |  |"),
+        ("| A | B |", [6], Keys.SHIFT + Keys.TAB, "| ! | B |"),
         ("a", [1], Keys.TAB, "a"),
         ("- a\n- b", [7], Keys.ESCAPE + Keys.TAB, "- a\n- b"),
     ):

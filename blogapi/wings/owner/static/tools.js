@@ -97,6 +97,14 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const [lines, [first, last]] = [editor.doc.split("\n"), selection().map(lineOf)];
     return put(lines, editor.selection.map(endOf), (at) => first <= at && at <= last, by) || (ITEM.exec(lines[first].trimStart().replace("\t", " "))[2] && false);
   };
+  // In a table, Tab selects the next cell or begins a row, and Shift+Tab selects the cell before.
+  const toCell = (isOut, [from, to] = editor.selection) => {
+    const table = [...editor.doc.matchAll(/(?:^[ \t]*\|.*$\n?)+/gm)].find(({ index, 0: rows }) => index <= from && to <= index + rows.trimEnd().length);
+    const cells = [...(table?.[0] ?? "").matchAll(/\|(?![ \t]*:?-+:?[ \t]*\|)[ \t]?([^|\n]*?)[ \t]*(?=\|)/dg)].map(({ indices }) => indices[1].map((at) => at + table.index));
+    const [next, end] = [isOut ? cells.findLast(([, last]) => last < from) : cells.find(([first]) => first > to), table?.index + table?.[0].trimEnd().length];
+    next ? editor.select(...next) : table && !isOut && editor.insert(`\n|${"  |".repeat(/.*/.exec(table[0])[0].split("|").length - 2)}`, end, end, [end + 3]);
+    return table && true;
+  };
   // Enter continues a list, a quote or the indentation of code. It ends a list at an empty item, or moves a nested one out.
   const proceed = (isShifted) => {
     const [[from, at], [start, end]] = [editor.selection, wholeLines(editor.selection)];
@@ -143,9 +151,8 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   let pressed = ""; // the last key: Firefox passes the HTML even after Ctrl+Shift+V, and after Escape, Tab leaves the text
   area.addEventListener("keydown", (event) => {
     actions[{ b: "Bold", i: "Italic", k: "Link" }[shortcut(event)]]?.(event.preventDefault());
-    const isOther = event.isComposing || event.ctrlKey || event.metaKey || event.altKey || pressed === "Escape";
-    const done = isOther ? undefined : { Enter: proceed, Tab: (isOut) => move(isOut ? -1 : 1) }[event.key]?.(event.shiftKey);
-    done === undefined || event.preventDefault();
+    const act = { Enter: proceed, Tab: (isOut) => toCell(isOut) ?? move(isOut ? -1 : 1) }[event.key];
+    event.isComposing || event.ctrlKey || event.metaKey || event.altKey || pressed === "Escape" || act?.(event.shiftKey) === undefined || event.preventDefault();
     event.key === "Shift" || (pressed = shortcut(event) || event.key);
   });
 
@@ -155,21 +162,10 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const inert = html.replace(/<style\b[\s\S]*?<\/style>/gi, "").replace(/<[a-z][^<>]*>/gi, masked).replace(LOOSE, " ");
     const { body } = new DOMParser().parseFromString(inert, "text/html");
     body.querySelectorAll("img[src^='file:']").forEach((each) => each.remove()); // Word copies only the names of its pictures.
-    const lists = []; // those around the last item in Word
-    for (const each of body.querySelectorAll("p[data-style*='mso-list:l']")) {
+    for (const each of body.querySelectorAll("p[data-style*='mso-list:l']")) { // In Word, an item is a paragraph with a level: see `listed`.
       const [level, mark] = [/mso-list:\S+\s+level(\d)/.exec(each.dataset.style)?.[1] ?? "1", each.querySelector("[data-style*=Ignore]")];
-      const kind = /^\s*\(?(\d+|[a-z])[.)]/i.test(mark?.textContent ?? "") ? "OL" : "UL";
+      each.prepend(`\ue000${level}${/^\s*\(?(\d+|[a-z])[.)]/i.test(mark?.textContent ?? "") ? "1." : "-"} `);
       mark?.remove();
-      const continues = ({ dataset, tagName }) => dataset.level < level || (dataset.level === level && tagName === kind);
-      lists.length = each.previousElementSibling === lists[0] ? lists.findLastIndex(continues) + 1 : 0;
-      if (lists.at(-1)?.dataset.level !== level) {
-        const list = create(kind);
-        list.dataset.level = level;
-        lists.length ? lists.at(-1).lastChild.append(list) : each.before(list);
-        lists.push(list);
-      }
-      lists.at(-1).append(create("li", { innerHTML: each.innerHTML }));
-      each.remove();
     }
     body.querySelectorAll("p[class*=Quote]").forEach((each) => each.replaceWith(create("blockquote", { innerHTML: each.outerHTML }))); // from Word
     body.querySelectorAll("li, blockquote").forEach((each) => each.textContent.trim() || each.querySelector("img, input") || each.remove());
@@ -200,13 +196,17 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   };
   // The server converts text pasted from a page or a word processor to Markdown, in parts if it is long.
   const convert = (html) => fetch(copies.replace(/copies\/$/, "markdown"), { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) }).then((answer) => (answer.ok ? answer.text() : Promise.reject(new Error())));
+  const listed = (markdown) => {
+    const lines = markdown.replace(/(?<=\ue000.*)\n\n(?=\ue000)/g, "\n").split("\n");
+    return arrange(lines.map((line) => line.replace(/^\ue000(\d)/, (mark, level) => " ".repeat(4 * level - 4))), (at) => lines[at].startsWith("\ue000"), 0).join("\n");
+  };
   const pasteHtml = async (html, text) => {
     say("Pasting…");
     editor.selection[0] === editor.selection[1] || editor.insert("");
     const place = editor.place();
     const markdown = html.length > MAX_PASTED ? [] : await inParts(cleaned(html), convert).catch(() => []);
     await editor.settled();
-    const whole = markdown.map((each) => each.trim()).join("\n\n");
+    const whole = listed(markdown.map((each) => each.trim()).join("\n\n"));
     const numbered = whole.replace(/\[\^(\d+)\]/g, (mark, number) => (whole.includes(`${mark}:`) ? `[^${Number(number) + lastFootnote()}]` : mark)); // after those in the text
     editor.fill(place, numbered || text.replace(/\r\n?/g, "\n"));
     const lost = html.match(/<img\b[^>]*\ssrc=["']?file:/gi)?.length;
