@@ -60,7 +60,7 @@ def show_posts() -> str:
         query["q"] = f"{words}*"  # The last word may be incomplete, so search for its beginning.
     # Posts with a tag cannot be sorted by `updated_at`. The schema also refuses to sort a search this way, so the query
     # is loaded as if it were sorted by `published_at`, where a cursor looks the same.
-    order = {} if "tag" in query or query.get("status") == "published" else {"sort": "updated_at"}
+    order = {} if "tag" in query else {"sort": "published_at" if query.get("status") == "published" else "updated_at"}
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
     loaded |= {"limit": POSTS_PER_PAGE, "fields": f"{LIST_FIELDS},content" if words else LIST_FIELDS}
     page = lists.list_page(database, loaded, request.client)
