@@ -15,7 +15,7 @@ export const openEditor = (area, isAdded) => {
   const where = (from = area.selectionStart, to = area.selectionEnd) => `${from} ${to} ${area.textLength}`;
   let length = area.textLength;
   area.addEventListener("input", ({ inputType }) => {
-    inputType === "historyUndo" && area.setSelectionRange(...(undone.get(where()) ?? [area.selectionEnd, area.selectionEnd])); // The next key would replace what the browser selects.
+    inputType === "historyUndo" && area.setSelectionRange(...(undone.get(where()) ?? [area.selectionEnd, area.selectionEnd])); // Browsers select the restored text, which the next key would replace.
     const [end, added] = [area.selectionEnd, area.textLength - length];
     const start = Math.min(end, end - added);
     length += added;

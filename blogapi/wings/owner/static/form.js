@@ -85,7 +85,7 @@ tags.addEventListener("input", () => {
   tags.list.replaceChildren(...known.filter(isOther).map((name) => new Option("", `${before}${before && " "}${name}`)));
 });
 
-// A slug is tidied when it is left or saved, except one in another script, which the server refuses with an explanation.
+// Tidy the slug when the writer leaves it or saves, unless it is in another script: the server refuses that, and says why.
 const tidy = (slug = post.elements.slug) => {
   const plain = slug.value.normalize("NFKD").toLowerCase().replace(/['’\u0300-\u036f]/g, "");
   const value = /^[\0-\x7f]*$/.test(plain) ? (plain.match(/[a-z0-9]+/g)?.join("-") ?? "") : slug.value;

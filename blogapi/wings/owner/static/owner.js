@@ -82,7 +82,7 @@ handed && [records.set(handed), handOver(null)];
 
 // Send the typed text to the server, which stores it as a copy without changing the post. Then delete the record here.
 export const put = async (record, keepalive = false) => {
-  const answer = sizeOf(record) > 4e6 ? new Response(null, { status: 413 }) : await fetch(copies + record.copy, { method: "PUT", body: formOf(record), keepalive, signal: keepalive ? undefined : AbortSignal.timeout(30000) }).catch(() => null); // The server would close the connection for a longer record.
+  const answer = sizeOf(record) > 4e6 ? new Response(null, { status: 413 }) : await fetch(copies + record.copy, { method: "PUT", body: formOf(record), keepalive, signal: keepalive ? undefined : AbortSignal.timeout(30000) }).catch(() => null); // The server would close the connection on a record this long.
   const json = await answer?.json().catch(() => null);
   const status = answer?.ok && !json ? 502 : (answer?.status ?? 0); // A 200 without JSON comes from a proxy.
   const isThere = status === 200 || status === 409;

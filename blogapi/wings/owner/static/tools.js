@@ -13,14 +13,14 @@ const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open",
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
 
-// Move the chosen list items, and what they contain, one level in (`by` is 1) or out (-1), or make items of lines with a mark (0). Renumber them.
+// Move the chosen list items, and what they contain, one level in (`by` is 1) or out (-1). With 0, begin the chosen lines with the mark, if any. Renumber the items.
 const arrange = (lines, isChosen, by, mark = "") => {
   let [around, levels] = [[], []]; // the items around the line, outermost first, before and after the change
   return lines.map((line, at) => {
     const text = line.replace(/^[\s\d.)*+-]+/, (start) => start.split("\t").reduce((all, part) => all + " ".repeat(4 - (all.length % 4)) + part));
     const [, indent, own = ""] = ITEM.exec(text);
     const made = (isChosen(at) && mark) || own;
-    const column = line.trim() || made ? indent.length : Infinity; // An empty line ends no list.
+    const column = line.trim() || made ? indent.length : Infinity; // An empty line does not end a list.
     const count = around.filter((each) => each.column < column && !(by && own && column < each.was)).length;
     const [outer, former, level] = [around[count - 1], around[count], (around[count - 1]?.level ?? -1) + 1];
     const isMoved = made && isChosen(at) && !(by && outer?.isMoved) && level + by >= 0 && level + by <= levels.length;
@@ -30,7 +30,7 @@ const arrange = (lines, isChosen, by, mark = "") => {
     const isNumbered = isMoved || (own && isAlike(former?.own, own) && (parent !== outer || sibling !== former || sibling?.isNumbered));
     const sign = !isNumbered ? own : isAlike(sibling?.sign, kind) ? following(sibling.sign) : kind.replace(/\d+/, "1");
     const width = isMoved ? (sibling?.width ?? parent?.inner ?? column) : Math.max(0, column - (outer?.was ?? 0) + (parent?.inner ?? 0));
-    const item = { column, level: place, width, was: column + own.length, inner: width + sign.length, own, sign, isMoved, isNumbered };
+    const item = { column, level: place, width, was: column + own.length, inner: width + sign.length, own, sign, isMoved, isNumbered }; // Its text began in column `was`, and now begins in `inner`.
     [around, levels] = [[around, count], [levels, place]].map(([items, length]) => [...items.slice(0, length), ...(made ? [item] : [])]);
     return column === Infinity || (width === column && sign === own) ? line : " ".repeat(width) + sign + text.slice(column + own.length);
   });
@@ -69,11 +69,11 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     }
   };
   const wholeLines = ([from, to]) => [editor.doc.slice(0, from).lastIndexOf("\n") + 1, `${editor.doc}\n`.indexOf("\n", to)];
-  // Put lines into the text, after `arrange`. Each end of the selection is a line and the number of characters behind it there.
+  // Arrange lines, and replace the part of the text that differs. An end of the selection is a line, and the number of characters after it in that line.
   const put = (lines, ends, ...change) => {
     const [old, arranged] = [editor.doc, arrange(lines, ...change)];
-    const [text, least] = [arranged.join("\n"), Math.min(old.length, arranged.join("\n").length)];
-    let [head, tail] = [0, 0]; // the parts at the start and the end that stay
+    const text = arranged.join("\n");
+    let [head, tail, least] = [0, 0, Math.min(old.length, text.length)]; // head and tail: the lengths of the unchanged start and end
     for (; head < least && old[head] === text[head]; head += 1);
     for (; tail < least - head && old.at(-1 - tail) === text.at(-1 - tail); tail += 1);
     const startOf = (line) => arranged.slice(0, line).join("\n").length + Math.sign(line);
@@ -100,18 +100,18 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   // In a table, Tab selects the next cell or begins a row, and Shift+Tab selects the cell before.
   const toCell = (isOut, [from, to] = editor.selection) => {
     const table = [...editor.doc.matchAll(/(?:^[ \t]*\|.*$\n?)+/gm)].find(({ index, 0: rows }) => index <= from && to <= index + rows.trimEnd().length);
-    const cells = [...(table?.[0] ?? "").matchAll(/\|(?![ \t]*:?-+:?[ \t]*\|)[ \t]?([^|\n]*?)[ \t]*(?=\|)/dg)].map(({ indices }) => indices[1].map((at) => at + table.index));
+    const cells = [...(table?.[0] ?? "").matchAll(/\|([^|\n]*)(?=\|)/g)].filter(([, text]) => !/^\s*:?-+:?\s*$/.test(text)).map(({ index, 1: text }) => [0, text.trim().length].map((at) => table.index + index + 1 + (text.trim() ? text.search(/\S/) : Math.min(1, text.length)) + at));
     const [next, end] = [isOut ? cells.findLast(([, last]) => last < from) : cells.find(([first]) => first > to), table?.index + table?.[0].trimEnd().length];
     next ? editor.select(...next) : table && !isOut && editor.insert(`\n|${"  |".repeat(/.*/.exec(table[0])[0].split("|").length - 2)}`, end, end, [end + 3]);
     return table && true;
   };
-  // Enter continues a list, a quote or the indentation of code. It ends a list at an empty item, or moves a nested one out.
+  // Enter continues a list, a quote or the indentation of code. In an empty item, it ends the list or, if the item is nested, moves the item out.
   const proceed = (isShifted) => {
     const [[from, at], [start, end]] = [editor.selection, wholeLines(editor.selection)];
     const line = isShifted || from < at ? "" : editor.doc.slice(start, at);
     const [mark, space, sign = "", box = ""] = MARK.exec(line) ?? /^(\t|\s{2,})/.exec(line) ?? [];
     const added = `\n${space}${sign && `${following(sign)} `}${box && "[ ] "}`;
-    const [lines, [next, rest]] = [(editor.doc.slice(0, at) + added + editor.doc.slice(at)).split("\n"), endOf(at)];
+    const [lines, [next, rest]] = mark ? [(editor.doc.slice(0, at) + added + editor.doc.slice(at)).split("\n"), endOf(at)] : [[], []];
     return mark && [sign && line === mark + box && at === end ? move(-1) || editor.insert("\n", start, at) : put(lines, [[next + 1, rest]], (each) => sign && each === next + 1, 0)];
   };
   const link = () => {
@@ -163,7 +163,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const { body } = new DOMParser().parseFromString(inert, "text/html");
     body.querySelectorAll("img[src^='file:']").forEach((each) => each.remove()); // Word copies only the names of its pictures.
     for (const each of body.querySelectorAll("p[data-style*='mso-list:l']")) { // In Word, an item is a paragraph with a level: see `listed`.
-      const [level, mark] = [/mso-list:\S+\s+level(\d)/.exec(each.dataset.style)?.[1] ?? "1", each.querySelector("[data-style*=Ignore]")];
+      const [level, mark] = [/mso-list:\S+\s+level([1-9])/.exec(each.dataset.style)?.[1] ?? "1", each.querySelector("[data-style*=Ignore]")];
       each.prepend(`\ue000${level}${/^\s*\(?(\d+|[a-z])[.)]/i.test(mark?.textContent ?? "") ? "1." : "-"} `);
       mark?.remove();
     }
@@ -196,9 +196,9 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   };
   // The server converts text pasted from a page or a word processor to Markdown, in parts if it is long.
   const convert = (html) => fetch(copies.replace(/copies\/$/, "markdown"), { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) }).then((answer) => (answer.ok ? answer.text() : Promise.reject(new Error())));
-  const listed = (markdown) => {
-    const lines = markdown.replace(/(?<=\ue000.*)\n\n(?=\ue000)/g, "\n").split("\n");
-    return arrange(lines.map((line) => line.replace(/^\ue000(\d)/, (mark, level) => " ".repeat(4 * level - 4))), (at) => lines[at].startsWith("\ue000"), 0).join("\n");
+  const listed = (markdown) => { // Make items of the paragraphs that `cleaned` marked.
+    const lines = markdown.replace(/\n\n(?=\ue000)(?<=\ue000.*\n\n)/g, "\n").split("\n");
+    return arrange(lines.map((line) => line.replace(/^\ue000([1-9])/, (mark, level) => " ".repeat(4 * level - 4))), (at) => lines[at].startsWith("\ue000"), 0).join("\n");
   };
   const pasteHtml = async (html, text) => {
     say("Pasting…");
@@ -234,7 +234,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   let [drawing, isLate] = [null, false];
   const show = (page) => reveal(shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? [setTimeout(follow, 5000) && "The preview cannot be shown right now."])));
   const draw = () => load(toggle.formAction, { method: "POST", body: new FormData(post) }).then(show);
-  // Align the preview with the caret's row; if that is out of view, with a row that the scroll position chooses; on a narrow screen, in the middle.
+  // Align the preview with the caret's row or, if that is out of view, with a row chosen by the scroll position. On a narrow screen, show the caret's block in the middle.
   const reveal = () => {
     const [{ left, top, bottom }, { bottom: under }, caret] = [area.getBoundingClientRect(), stops[0].parentNode.getBoundingClientRect(), editor.selection[1]];
     const [first, last] = [(Math.max(top, under) || innerHeight / 2) + 8, Math.min(bottom, bar.getBoundingClientRect().top) - 8];
