@@ -218,8 +218,8 @@ def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
     window.fill(content=(Keys.CONTROL, "v", "s"))
     window.said("Updated for readers")
     assert window.browser.execute_script("return scrollY + content.scrollTop") > 1000  # The caret is in view.
-    pasted = ["# Lines", *(f"**{number}** is a line" for number in range(4000)), "End"]
-    assert window.stored() == "One." + "\n\n".join(pasted)
+    pasted = ["One.", "# Lines", *(f"**{number}** is a line" for number in range(4000)), "End"]
+    assert window.stored() == "\n\n".join(pasted)
     window.fill(content=(Keys.CONTROL, Keys.HOME))
     window.press("A")
     above = "content.getBoundingClientRect().top - document.querySelector('.tools').getBoundingClientRect().bottom"

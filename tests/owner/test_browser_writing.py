@@ -35,11 +35,12 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     assert (mark("https://a.example", 0, 17, "k"), window.run("selected")[0]) == ("[](https://a.example)", "")
     assert (mark("a\nb\nc", 3, 3, "Heading"), mark("a\nb\nc", 0, 3, "Quote")) == ("a\n## b\nc", "> a\n> b\nc")
     assert mark("a\nb\n\nc\n", 2, 6, "List") == "a\n- b\n\n- c\n"
-    for name, lines in (("Num", "1. b\n\n2. c"), ("Quote", "> b\n> \n> c"), ("List", "- b\n\n- c"), ("List", "b\n\nc")):
+    for name, lines in (("Num", "1. b\n\n2. c"), ("Quo", "> b\n> \n> c"), ("List", "- b\n\n- c"), ("List", "\nb\n\nc")):
         window.browser.find_element(By.CSS_SELECTOR, f".tools [title^={name}]").click()
-        assert (window.value("content"), window.run("selected")[0]) == (f"a\n{lines}\n", lines)
+        assert (window.value("content"), window.run("selected")[0]) == (f"a\n{lines}\n", lines.strip())
     assert (mark("- a\nb", 0, 5, "Quote"), mark("> - a", 5, 5, "Quote")) == ("> - a\n> b", "- a")
-    assert (mark("- ab", 3, 3, "List"), mark("- a\n  - b\n- c", 0, 2, "Num")) == ("ab", "1. a\n   - b\n- c")
+    nested = "- a\n  - b\n- c"
+    assert (mark(nested, 9, 9, "List"), mark(nested, 0, 2, "Num")) == ("- a\n\n  b\n\n- c", "1. a\n   - b\n- c")
     assert [mark(f"{before}a", 1, 1, "Heading") for before in ("# ", "## ", "### ")] == ["## a", "### a", "a"]
     assert (mark("- a\n- b", 7, 7, "Indent"), mark("- a\n  - b", 9, 9, "Outdent")) == ("- a\n  - b", "- a\n- b")
     nested, ordered = "- a\n  - b\n  - c\n- d", "1. a\n   1. b\n   2. c\n2. d"
@@ -49,6 +50,7 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     assert mark("a\n\nb", 1, 1, "Table") == f"a\n\n{table}\n\nb"
     assert mark("a\n\nb", 0, 0, "Table") == f"{table}\n\na\n\nb"
     assert window.browser.execute_script("return getSelection().toString()") == "Title"
+    assert (mark("- a\n- b", 0, 7, "b"), mark("- **a**\n- **b**", 0, 15, "b")) == ("- **a**\n- **b**", "- a\n- b")
     assert (mark("a\n\nb", 1, 1, "Footnote"), mark("a b c", 2, 3, "Code")) == ("a[^1]\n\nb\n\n[^1]: ", "a `b` c")
     window.undo()
     assert window.value("content") == "a b c"
@@ -95,7 +97,7 @@ MARKDOWN = """## Head
 def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(window):
     window.fill(content="Before. ")
     window.run("paste", "plain", DOCUMENT)
-    eventually(lambda: window.value("content") == f"Before. {MARKDOWN}")
+    eventually(lambda: window.value("content") == f"Before. \n\n{MARKDOWN}")
     window.undo()
     assert window.value("content") == "Before. "
     window.run("pressPasteAsText")
@@ -107,7 +109,7 @@ def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(
     window.run("paste", "plain", f"<b>{'x' * 100_001}</b>")
     eventually(lambda: "Pasted as plain text, because the formatting could not be read." in window.text)
     window.run("paste", "plain", f"{lines}<p><img src='file:///a.png' alt='Loaf'></p>")
-    window.has("Before. plainOne\n\nTwo")
+    window.has("Before. plain\n\nOne\n\nTwo")
     window.said("1 picture could not be pasted: insert it with Image.")
     assert [each for each in window.browser.problems() if "Security" in each] == []
 
@@ -120,7 +122,6 @@ def test_enter_continues_a_list_and_ends_it_and_tab_nests_items(window):
     window.press(Keys.ENTER * 2, "> e", Keys.ENTER, "f", Keys.ENTER * 2, "g", Keys.ENTER, "  h", Keys.ENTER, "i")
     assert window.value("content").endswith("\n\n> e\n> f\n\ng\n  h\n  i")
     for text, chosen, keys, expected in (
-        ("- a\n- b", [7], Keys.TAB, "- a\n  - b!"),
         ("1. a\n2. b\n   x\n\n   - c\n3. d", [8], Keys.TAB, "1. a\n   1. !b\n      x\n\n      - c\n2. d"),
         ("- a\n  1. b\n- [ ] c", [18], Keys.TAB, "- a\n  1. b\n  2. [ ] c!"),
         ("1.  a\n\t- b\n\t- c\n2.  d", [9, 15], Keys.SHIFT + Keys.TAB, "1.  a\n2.  !\n4.  d"),
@@ -132,11 +133,9 @@ def test_enter_continues_a_list_and_ends_it_and_tab_nests_items(window):
         ("- a\n\n1987. b", [3], Keys.ENTER, "- a\n- !\n\n1987. b"),
         ("- a\n  In 1987. b", [9], Keys.ENTER, "- a\n  In \n  !1987. b"),
         ("> - a", [5], Keys.ENTER, "> - a\n> - !"),
-        ("1. a\n2. b", [4], Keys.ENTER, "1. a\n2. !\n3. b"),
         ("- a\n\nb\n- c", [10], Keys.TAB, "- a\n\nb\n- c!"),
         ("|A|B|\n|-|-|\n|c|d|", [1], Keys.TAB * 2 + "x" + Keys.TAB * 2, "|A|B|\n|-|-|\n|x|d|\n| ! |  |"),
         ("| A | B |", [6], Keys.SHIFT + Keys.TAB, "| ! | B |"),
-        ("a", [1], Keys.TAB, "a"),
         ("- a\n- b", [7], Keys.ESCAPE + Keys.TAB, "- a\n- b"),
     ):
         window.browser.execute_script("content.value = arguments[0]", text)
@@ -172,7 +171,8 @@ def test_the_bar_is_always_in_view_and_never_covers_the_caret(window, width, hei
 
 
 def test_the_buttons_are_a_single_tab_stop(window):
-    window.reach("Bold")
+    window.fill(title=Keys.TAB)
+    window.browser.switch_to.active_element.send_keys(Keys.SHIFT, Keys.TAB)
     window.press(Keys.ARROW_RIGHT)
     assert window.browser.switch_to.active_element.accessible_name == "Italic"
     window.press(Keys.TAB)

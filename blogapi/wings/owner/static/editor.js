@@ -56,17 +56,18 @@ export const openEditor = (area, isAdded) => {
     isHere && [at + text.length, at === kept.at ? at + text.length : kept.at].forEach((each) => select(each, each)); // scrolls to the text, then to the caret
     setTimeout(() => style.removeProperty("--below"), 200);
   };
-  const addParagraph = (markdown, kept = place()) => { // before the line that starts at the place, or after the line around it
-    const text = area.value;
-    const at = /(^|\n)$/.test(text.slice(0, kept.at)) ? kept.at : `${text}\n`.indexOf("\n", kept.at);
+  // Add a block with empty lines around it, before the line that starts at the place, or after the line around it. Return where it starts.
+  const addBlock = (markdown, kept = place(), text = area.value, at = /(^|\n)$/.test(text.slice(0, kept.at)) ? kept.at : `${text}\n`.indexOf("\n", kept.at)) => {
     const [before, after] = [text.slice(0, at).match(/\n{0,2}$/)[0], text.slice(at).match(/^\n{0,2}/)[0]];
-    fill(kept, (before.length === at ? "" : "\n\n".slice(before.length)) + markdown + "\n\n".slice(after.length), at);
+    const gap = before.length === at ? "" : "\n\n".slice(before.length);
+    fill(kept, gap + markdown + "\n\n".slice(after.length), at);
+    return at + gap.length;
   };
   const settled = () => composing && new Promise((done) => document.addEventListener("compositionend", () => setTimeout(() => done(settled())), { once: true }));
   const adding = new Set(); // unfinished work that will add text, such as uploads
   const adds = (work) => adding.add(work) && work.finally(() => adding.delete(work) && isAdded());
   return {
-    area, insert, select, addParagraph, place, fill, adds, settled,
+    area, insert, select, addBlock, place, fill, adds, settled,
     get isAdding() { return adding.size > 0; },
     changed: (listener) => listener(area.addEventListener("input", throttled(listener, () => 500 + area.textLength / 200))), // now and after changes
     get doc() { return area.value; },

@@ -81,8 +81,7 @@ const tags = post.elements.tags;
 const known = [...tags.list.options].map((each) => each.value);
 tags.addEventListener("input", () => {
   const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1); // Suggest completions for the last tag.
-  const isOther = (name) => !before.toLowerCase().split(/, */).includes(name.toLowerCase());
-  tags.list.replaceChildren(...known.filter(isOther).map((name) => new Option("", `${before}${before && " "}${name}`)));
+  tags.list.replaceChildren(...known.map((name) => new Option("", `${before}${before && " "}${name}`)));
 });
 
 // Tidy the slug when the writer leaves it or saves, unless it is in another script: the server refuses that, and says why.
@@ -92,8 +91,8 @@ const tidy = (slug = post.elements.slug) => {
   value === slug.value || changed(Object.assign(slug, { value }));
 };
 post.elements.slug.addEventListener("change", () => tidy());
-// The title is a single line that wraps. Enter leads to the content.
-post.elements.title.addEventListener("keydown", (event) => event.key === "Enter" && !event.isComposing && content.focus(event.preventDefault()));
+// The title is a single line that wraps. Enter and Tab lead to the content.
+post.elements.title.addEventListener("keydown", (event) => ["Enter", "Tab"].includes(event.key) && !event.shiftKey && !event.isComposing && content.focus(event.preventDefault()));
 post.elements.title.addEventListener("input", ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " ")));
 
 export { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, shortcut, showBeside, time, toggleBeside, typed, upload };

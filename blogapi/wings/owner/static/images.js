@@ -40,7 +40,9 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const addAt = (place, image) => enqueue(async () => {
     const { markdown } = await store(image, () => addAt(place, image));
     await editor.settled();
-    markdown && editor.addParagraph(markdown, place);
+    const isHere = document.activeElement === editor.area && editor.selection.every((at) => at === place.at);
+    const at = markdown && editor.addBlock(markdown, place);
+    isHere && editor.selection[0] > at && markdown?.startsWith("![]") && goTo(at + 2); // to its description
   });
   const add = (files) => {
     document.activeElement === editor.area || goTo(editor.selection[1]);
@@ -81,7 +83,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   };
   search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
   more.addEventListener("click", () => wanted === next && show(next));
-  file.after(button("Uploaded images", pick((url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`, goTo(editor.selection[1])), true)));
+  file.after(button("Uploaded images", pick((url) => editor.addBlock(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`, goTo(editor.selection[1])), true)));
 
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));

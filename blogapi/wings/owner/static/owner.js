@@ -88,16 +88,12 @@ export const put = async (record, keepalive = false) => {
   const isThere = status === 200 || status === 409;
   return { status, isThere, dropped: isThere && records.drop(record), ...(isThere && json) };
 };
-export const formOf = (record, form = new FormData()) => {
-  Object.entries(record).forEach(([name, value]) => form.set(name, value));
-  return form;
-};
+export const formOf = (record, form = new FormData()) => Object.entries(record).forEach(([name, value]) => form.set(name, value)) ?? form;
 export const sizeOf = (record) => new Blob(Object.values(record)).size;
 export const parse = (html) => new DOMParser().parseFromString(html, "text/html");
 export const load = async (address, options) => parse(await fetch(address, options).then((answer) => answer.text(), () => ""));
 export const isRefused = (status) => status >= 400 && status < 500 && ![403, 408, 409, 429].includes(status);
-const sendKept = (each) => put(each).then(async (answer) => ({ ...answer, each, isDropped: (await answer.dropped) !== null }));
-export const rescued = copies ? records.all().then((found) => Promise.all((found ?? [handed].filter(Boolean)).map(sendKept))) : Promise.resolve([]);
+export const rescued = copies ? records.all().then((found) => Promise.all((found ?? [handed].filter(Boolean)).map((each) => put(each).then(async (answer) => ({ ...answer, each, isDropped: (await answer.dropped) !== null }))))) : Promise.resolve([]);
 // The server sent this page before it received that text, so load the page again, except if that would lose something.
 const [isStale, mustStay] = [({ isThere, isDropped }) => isThere && isDropped, "#content, .notice[role]:not([data-saved]), .new, main form:focus-within"];
 rescued.then((found) => found.some(isStale) && !document.querySelector(mustStay) && location.reload());

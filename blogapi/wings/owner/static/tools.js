@@ -6,6 +6,7 @@ const isAddress = (text) => /^https?:\/\/\S*$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in total, and per part that the server converts
 const MARK = /^([ \t]*(?:> )*)([-*+]|\d{1,9}[.)]|>) (?=(\[[ xX]\] )?)/; // of a list item, which may be a task with a box, or of a quote
+const START = /^\s*(?:(?:[-*+>]|\d{1,9}[.)]|#{1,6}|\[[ xX]\]) +)*/; // what precedes the text of a line
 const ITEM = /^( *)((?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| ))?/; // the start of a line, and the sign of a list item
 const isAlike = (sign, other) => sign?.trim().at(-1) === other.trim().at(-1);
 const following = (sign) => sign.replace(/\d+/, (number) => Number(number) + 1);
@@ -49,9 +50,10 @@ const inParts = (body, convert) => {
 };
 
 export const openTools = (editor, area, { post, say, alarm, images }) => {
-  const selection = () => { // without spaces at the ends, because Markdown allows no marks next to them
+  const selection = () => { // without what starts a line and spaces at the ends, because marks cannot stand beside them
     const [[from, to], text] = [editor.selection, editor.doc.slice(...editor.selection)];
-    return text.trim() ? [to - text.trimStart().length, from + text.trimEnd().length] : [from, to];
+    const [start] = (/(^|\n)[ \t]*$/.test(editor.doc.slice(0, from)) ? START : /^\s*/).exec(text);
+    return text.slice(start.length).trim() ? [from + start.length, from + text.trimEnd().length] : [from, to];
   };
 
   // A button wraps the selection, or removes its marks. Without a selection, it then steps over the closing mark, and moves any spaces before it to after it.
@@ -59,7 +61,12 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const [text, start, ahead, behind] = [editor.doc.slice(from, to), from - mark.length, editor.doc.slice(0, from), editor.doc.slice(to)];
     const isClosed = behind.startsWith(after) && behind.search(marks) === 0;
     const paragraph = ahead.slice(ahead.lastIndexOf("\n\n") + 1).replace(/^\s*\* /gm, "");
-    if (isClosed && ahead.endsWith(mark)) {
+    if (text.includes("\n") && !mark.includes("\n")) { // Marks end with their line.
+      const parts = text.split("\n").map((line, at, all, [start] = START.exec(line)) => [start, line.slice(start.length).trimEnd(), line.slice(Math.max(start.length, line.trimEnd().length))]);
+      const areAll = parts.every(([, part]) => !part || (part.search(marks) === 0 && part.endsWith(after)));
+      const marked = parts.map(([before, part, space]) => before + (areAll ? part.slice(mark.length, -after.length) : part && mark + part + after) + space).join("\n");
+      editor.insert(marked, from, to, [from, from + marked.length]);
+    } else if (isClosed && ahead.endsWith(mark)) {
       editor.insert(text, start, to + after.length, [start, start + text.length]);
     } else if (isClosed && from === to && paragraph.match(marks)?.length % 2) {
       const space = ahead.slice(ahead.trimEnd().length);
@@ -87,11 +94,13 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   const begin = (mark, own, others = own) => {
     const [[from, to], lines, [first, last]] = [editor.selection, editor.doc.split("\n"), selection().map(lineOf)];
     const areAll = (kind, all = lines.slice(first, last + 1)) => all.some((line) => kind.test(line)) && all.every((line) => kind.test(line) || !line.trim());
-    const [isRemoved, former, isMade] = [areAll(own), areAll(own) ? own : areAll(MARK) ? MARK : others, others === MARK && !areAll(own)];
-    const [bare, isChosen] = [(line) => line.replace(isMade ? /^\s*> ?/ : former, ""), (at) => first <= at && at <= last];
+    const [isRemoved, former, isList] = [areAll(own), areAll(own) ? own : areAll(MARK) ? MARK : others, others === MARK];
+    const [isMade, [space]] = [isList && !isRemoved, isList && isRemoved ? /^\s*/.exec(lines[first]) : [""]];
+    const [bare, isChosen] = [(line) => line.replace(isMade ? /^\s*> ?/ : former, space), (at) => first <= at && at <= last];
     const isLeft = (line) => isRemoved || (first < last && mark !== "> " && !bare(line).trim());
-    const begun = lines.map((line, at) => (isChosen(at) ? (isMade || isLeft(line) ? "" : mark) + bare(line) : line));
-    put(begun, from === to ? [endOf(to)] : [[first, Infinity], [last, 0]], (at) => isMade && isChosen(at) && !isLeft(lines[at]), 0, mark);
+    const isApart = (at) => isList && isRemoved && first <= at && at <= last + 1 && lines[at].trim() && lines[at - 1]?.trim(); // Items become paragraphs.
+    const begun = lines.map((line, at) => (isApart(at) ? "\n" : "") + (isChosen(at) ? (isMade || isLeft(line) ? "" : mark) + bare(line) : line));
+    put(begun, from === to ? [endOf(to)] : [[first, isRemoved ? bare(lines[first]).length : Infinity], [last, 0]], (at) => isMade && isChosen(at) && !isLeft(lines[at]), 0, mark);
   };
   const move = (by) => {
     const [lines, [first, last]] = [editor.doc.split("\n"), selection().map(lineOf)];
@@ -112,16 +121,13 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const [mark, space, sign = "", box = ""] = MARK.exec(line) ?? /^(\t|\s{2,})/.exec(line) ?? [];
     const added = `\n${space}${sign && `${following(sign)} `}${box && "[ ] "}`;
     const [lines, [next, rest]] = mark ? [(editor.doc.slice(0, at) + added + editor.doc.slice(at)).split("\n"), endOf(at)] : [[], []];
-    return mark && [sign && line === mark + box && at === end ? move(-1) || editor.insert("\n", start, at) : put(lines, [[next + 1, rest]], (each) => sign && each === next + 1, 0)];
+    const isImage = /^!\[[^\]]*$/.test(line) && /^[^\]]*\]\(\S*\)$/.test(editor.doc.slice(at, end)); // After its description, a paragraph begins.
+    return isImage ? [editor.insert("\n\n", end, end)] : mark && [sign && line === mark + box && at === end ? move(-1) || editor.insert("\n", start, at) : put(lines, [[next + 1, rest]], (each) => sign && each === next + 1, 0)];
   };
   const link = () => {
     const [[from, to], text] = [selection(), editor.doc.slice(...selection())];
     const [before, address] = isAddress(text) ? ["[", text] : [`[${text}`, "https://"];
     editor.insert(`${before}](${address})`, from, to, before === "[" ? [from + 1] : [to + 3, to + 11]); // Pasting replaces the selected "https://".
-  };
-  const addTable = (event, at = editor.selection[1]) => {
-    editor.addParagraph("| Title | Title |\n| --- | --- |\n| Cell | Cell |");
-    editor.select(...[2, 7].map((each) => each + editor.doc.indexOf("| Title | Title |\n", at)));
   };
   const lastFootnote = () => Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1])));
   const addFootnote = () => {
@@ -141,7 +147,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     Outdent: () => move(-1),
     "Numbered list": () => begin("1. ", /^\s*\d+[.)] /, MARK),
     Code: () => (/\n|^\s*$/.test(editor.doc.slice(...wholeLines(selection()))) ? wrap("```\n", /\n```/g, "\n```", wholeLines(selection())) : wrap("`", /`/g)),
-    Table: addTable,
+    Table: (event, at = editor.addBlock("| Title | Title |\n| --- | --- |\n| Cell | Cell |")) => editor.select(at + 2, at + 7),
     Footnote: addFootnote,
   };
   const stops = [...document.querySelectorAll(".tools button")];
@@ -208,18 +214,17 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     await editor.settled();
     const whole = listed(markdown.map((each) => each.trim()).join("\n\n"));
     const numbered = whole.replace(/\[\^(\d+)\]/g, (mark, number) => (whole.includes(`${mark}:`) ? `[^${Number(number) + lastFootnote()}]` : mark)); // after those in the text
-    editor.fill(place, numbered || text.replace(/\r\n?/g, "\n"));
+    /\n|^#+ /.test(numbered) || MARK.test(numbered) ? editor.addBlock(numbered, place, `${editor.doc}\n\n`, place.at) : editor.fill(place, numbered || text.replace(/\r\n?/g, "\n"));
     const lost = html.match(/<img\b[^>]*\ssrc=["']?file:/gi)?.length;
     say("");
     alarm("paste", lost ? `${lost} picture${lost > 1 ? "s" : ""} could not be pasted: insert ${lost > 1 ? "them" : "it"} with Image.` : markdown.length ? "" : "Pasted as plain text, because the formatting could not be read.");
   };
   area.addEventListener("paste", (event) => {
-    const data = event.clipboardData;
-    const [html, text] = [data.getData("text/html"), data.getData("text/plain")];
+    const [html, text] = ["html", "plain"].map((kind) => event.clipboardData.getData(`text/${kind}`));
     const [address, word, end] = [text.trim(), editor.doc.slice(...selection()), editor.selection[1]];
     const [open] = /^[^\n[\]]*\]\((?=https:\/\/\))/.exec(editor.doc.slice(end)) ?? []; // the caret is in a link without an address
     const uses = [ // The first that applies is taken; otherwise, the browser pastes the text.
-      [data.files.length && !text, () => images.add(data.files)],
+      [event.clipboardData.files.length && !text, () => images.add(event.clipboardData.files)],
       [isAddress(address) && open, () => editor.insert(address, end + open.length, end + open.length + 8, editor.selection)],
       [isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word), () => editor.insert(`[${word}](${address})`, ...selection())],
       [pressed !== "shift+v" && FORMATTED.test(html), () => editor.adds(pasteHtml(html, text))],
@@ -233,7 +238,6 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   const [shown, toggle] = [document.querySelector(".preview.shown"), document.getElementById("preview")];
   let [drawing, isLate] = [null, false];
   const show = (page) => reveal(shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? [setTimeout(follow, 5000) && "The preview cannot be shown right now."])));
-  const draw = () => load(toggle.formAction, { method: "POST", body: new FormData(post) }).then(show);
   // Align the preview with the caret's row or, if that is out of view, with a row chosen by the scroll position. On a narrow screen, show the caret's block in the middle.
   const reveal = () => {
     const [{ left, top, bottom }, { bottom: under }, caret] = [area.getBoundingClientRect(), stops[0].parentNode.getBoundingClientRect(), editor.selection[1]];
@@ -253,7 +257,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   ["scroll", "selectionchange", "load"].forEach((kind) => document.addEventListener(kind, ({ target }) => isMoved(kind, target) && glance(), true));
   const follow = () => {
     isLate = Boolean(drawing);
-    drawing ??= sheet.dataset.side === "preview" ? draw().finally(() => ((drawing = null), isLate && follow())) : null;
+    drawing ??= sheet.dataset.side === "preview" ? load(toggle.formAction, { method: "POST", body: new FormData(post) }).then(show).finally(() => ((drawing = null), isLate && follow())) : null;
   };
   toggle.addEventListener("click", (event) => follow(event.preventDefault(), toggleBeside("preview")));
 

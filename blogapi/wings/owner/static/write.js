@@ -93,8 +93,7 @@ const takeIn = (answer, isNews) => {
       clear(alarm("missed"));
       outcome = say("No unsaved changes", "kept");
     } else if (isNews && state !== "saving") {
-      const request = content.value.includes("![](") ? (/Describe the image .*?\]\./.exec(bar.textContent)?.[0] ?? "") : ""; // It stays until the writer has done so.
-      say(innerWidth > 480 ? `Kept ${time()}, not ${isNew() ? "saved as a draft" : "in the post"} yet${request && ". "}${request}` : request || `Kept ${time()}`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
+      say(`Kept ${time()}${innerWidth > 480 ? `, not ${isNew() ? "saved as a draft" : "in the post"} yet` : ""}`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
     }
     suggest(answer);
   }
@@ -157,8 +156,7 @@ addEventListener("visibilitychange", () => (document.visibilityState === "visibl
 setInterval(() => document.visibilityState === "visible" && look(), 10000);
 addEventListener("beforeunload", (event) => state !== "leaving" && ((isUnsent() && !isKept) || editor.isAdding) && event.preventDefault());
 rescued.then((found) => {
-  const isOwn = ({ each }) => each.draft === draft.value && (!isNew() || location.search.includes(each.draft));
-  const own = isUnsent() ? [] : found.filter(isOwn);
+  const own = found.filter(({ each }) => !isUnsent() && each.draft === draft.value && (!isNew() || location.search.includes(each.draft)));
   own.filter(({ isThere }) => !isThere).forEach(({ each }) => changed(content, fields.forEach((field) => (field.value = each[field.name] ?? field.value))));
   own.some(({ each, isThere, isDropped }) => isThere && isDropped && previous.value !== `${each.copy} ${each.number}`) && location.reload(); // The server sent this page before it received this text.
 });
