@@ -14,26 +14,27 @@ const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open",
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
 
-// Move the chosen list items, and what they contain, one level in (`by` is 1) or out (-1). With 0, begin the chosen lines with the mark, if any. Renumber the items.
+// Move the chosen list items, and what they contain, one level in (`by` is 1) or out (-1). With 0, begin the chosen lines with the mark, if any, or make paragraphs of them if it is null. Renumber the items.
 const arrange = (lines, isChosen, by, mark = "") => {
   let [around, levels] = [[], []]; // the items around the line, outermost first, before and after the change
   return lines.map((line, at) => {
     const text = line.replace(/^[\s\d.)*+-]+/, (start) => start.split("\t").reduce((all, part) => all + " ".repeat(4 - (all.length % 4)) + part));
     const [, indent, own = ""] = ITEM.exec(text);
-    const made = (isChosen(at) && mark) || own;
+    const [made, isEnded] = [(isChosen(at) && mark) || own, mark === null && isChosen(at)];
     const column = line.trim() || made ? indent.length : Infinity; // An empty line does not end a list.
     const count = around.filter((each) => each.column < column && !(by && own && column < each.was)).length;
     const [outer, former, level] = [around[count - 1], around[count], (around[count - 1]?.level ?? -1) + 1];
-    const isMoved = made && isChosen(at) && !(by && outer?.isMoved) && level + by >= 0 && level + by <= levels.length;
+    const isMoved = made && isChosen(at) && !isEnded && !(by && outer?.isMoved) && level + by >= 0 && level + by <= levels.length;
     const place = isMoved ? level + by : level;
     const [parent, sibling] = [levels[place - 1], levels[place]];
     const kind = (by && isMoved && sibling?.sign) || made;
     const isNumbered = isMoved || (own && isAlike(former?.own, own) && (parent !== outer || sibling !== former || sibling?.isNumbered));
-    const sign = !isNumbered ? own : isAlike(sibling?.sign, kind) ? following(sibling.sign) : kind.replace(/\d+/, "1");
+    const sign = isEnded ? "" : !isNumbered ? own : isAlike(sibling?.sign, kind) ? following(sibling.sign) : kind.replace(/\d+/, "1");
     const width = isMoved ? (sibling?.width ?? parent?.inner ?? column) : Math.max(0, column - (outer?.was ?? 0) + (parent?.inner ?? 0));
     const item = { column, level: place, width, was: column + own.length, inner: width + sign.length, own, sign, isMoved, isNumbered }; // Its text began in column `was`, and now begins in `inner`.
     [around, levels] = [[around, count], [levels, place]].map(([items, length]) => [...items.slice(0, length), ...(made ? [item] : [])]);
-    return column === Infinity || (width === column && sign === own) ? line : " ".repeat(width) + sign + text.slice(column + own.length);
+    const gap = (isEnded || (mark === null && isChosen(at - 1))) && line.trim() && lines[at - 1]?.trim() ? "\n" : "";
+    return gap + (column === Infinity || (width === column && sign === own) ? line : " ".repeat(width) + sign + text.slice(column + own.length));
   });
 };
 
@@ -95,12 +96,11 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const [[from, to], lines, [first, last]] = [editor.selection, editor.doc.split("\n"), selection().map(lineOf)];
     const areAll = (kind, all = lines.slice(first, last + 1)) => all.some((line) => kind.test(line)) && all.every((line) => kind.test(line) || !line.trim());
     const [isRemoved, former, isList] = [areAll(own), areAll(own) ? own : areAll(MARK) ? MARK : others, others === MARK];
-    const [isMade, [space]] = [isList && !isRemoved, isList && isRemoved ? /^\s*/.exec(lines[first]) : [""]];
-    const [bare, isChosen] = [(line) => line.replace(isMade ? /^\s*> ?/ : former, space), (at) => first <= at && at <= last];
+    const [bare, isChosen] = [(line) => line.replace(isList ? /^\s*> ?/ : former, ""), (at) => first <= at && at <= last];
     const isLeft = (line) => isRemoved || (first < last && mark !== "> " && !bare(line).trim());
-    const isApart = (at) => isList && isRemoved && first <= at && at <= last + 1 && lines[at].trim() && lines[at - 1]?.trim(); // Items become paragraphs.
-    const begun = lines.map((line, at) => (isApart(at) ? "\n" : "") + (isChosen(at) ? (isMade || isLeft(line) ? "" : mark) + bare(line) : line));
-    put(begun, from === to ? [endOf(to)] : [[first, isRemoved ? bare(lines[first]).length : Infinity], [last, 0]], (at) => isMade && isChosen(at) && !isLeft(lines[at]), 0, mark);
+    const begun = lines.map((line, at) => (isChosen(at) ? (isList || isLeft(line) ? "" : mark) + bare(line) : line));
+    const ends = from === to ? [endOf(to)] : [[first, isRemoved ? lines[first].replace(own, "").length : Infinity], [last, 0]];
+    put(begun, ends, (at) => isList && isChosen(at) && (isRemoved || !isLeft(lines[at])), 0, isRemoved ? null : mark);
   };
   const move = (by) => {
     const [lines, [first, last]] = [editor.doc.split("\n"), selection().map(lineOf)];
