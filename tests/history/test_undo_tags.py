@@ -20,8 +20,7 @@ def test_the_deletion_renaming_and_merging_of_a_tag_are_undone(blog, database):
     assert tags.page(database, 9).items == [("cheese", 3)]
     assert blog.undo(key="good") == {}
     assert blog.undo(dry_run=True) == blog.undo() == dict.fromkeys(reversed(posts_of), CHANGED)
-    assert blog.state() == before
-    assert tags.page(database, 9).items == tags_before
+    assert (blog.state(), tags.page(database, 9).items) == (before, tags_before)
     assert blog.undo() == {}
 
 

@@ -118,7 +118,9 @@ function watchAnnouncements() {
 // Paste and drop, because a test cannot put files on the clipboard; return whether the page leaves it to the browser
 
 function send(kind, data) {
-  const options = { bubbles: true, cancelable: true, clipboardData: data, dataTransfer: data };
+  const { left, top } = content.getBoundingClientRect();
+  const spot = { clientX: left + 20, clientY: top + 20 }; // in the first line
+  const options = { ...spot, bubbles: true, cancelable: true, clipboardData: data, dataTransfer: data };
   content.focus();
   return content.dispatchEvent(kind === "paste" ? new ClipboardEvent(kind, options) : new DragEvent(kind, options));
 }

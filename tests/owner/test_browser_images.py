@@ -43,11 +43,12 @@ def test_images_are_chosen_pasted_and_dropped_where_the_cursor_is_each_on_a_line
     markdown = f"![loaf]({image['url']})"
     eventually(lambda: window.value("content") == f"Before.\n\n{markdown}\n\nAfter.")
     for number, kind in enumerate(("paste", "drop"), 2):
+        window.run("select", -1)
         window.run("sendChosenFile", kind)
         eventually(lambda number=number: window.value("content").count(markdown) == number)
     window.save()
     post = window.service.request("GET", "/v1/posts/1")[2]
-    assert post["content"].split() == ["Before.", *[markdown] * 3, "After."]
+    assert post["content"].split() == ["Before.", markdown, markdown, "After.", markdown]
     assert window.browser.problems() == []
 
 

@@ -48,8 +48,9 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     assert (mark("a b\nc d", 2, 5, "Code"), mark("a\n\nb", 2, 2, "Code")) == ("```\na b\nc d\n```", "a\n```\n\n```\nb")
     table = "| Title | Title |\n| --- | --- |\n| Cell | Cell |"
     assert mark("a\n\nb", 1, 1, "Table") == f"a\n\n{table}\n\nb"
-    assert mark("a\n\nb", 0, 0, "Table") == f"{table}\n\na\n\nb"
-    assert window.browser.execute_script("return getSelection().toString()") == "Title"
+    wider = "| Title | Title | Title |\n| --- | --- | --- |\n| Cell | Cell |   |"
+    assert (mark("a\n\nb", 0, 0, "Table"), mark(table, 8, 8, "Table")) == (f"{table}\n\na\n\nb", wider)
+    assert window.run("selected")[0] == "Title"
     assert (mark("- a\n- b", 0, 7, "b"), mark("- **a**\n- **b**", 0, 15, "b")) == ("- **a**\n- **b**", "- a\n- b")
     assert (mark("a\n\nb", 1, 1, "Footnote"), mark("a b c", 2, 3, "Code")) == ("a[^1]\n\nb\n\n[^1]: ", "a `b` c")
     window.undo()
@@ -134,8 +135,9 @@ def test_enter_continues_a_list_and_ends_it_and_tab_nests_items(window):
         ("- a\n  In 1987. b", [9], Keys.ENTER, "- a\n  In \n  !1987. b"),
         ("> - a", [5], Keys.ENTER, "> - a\n> - !"),
         ("- a\n\nb\n- c", [10], Keys.TAB, "- a\n\nb\n- c!"),
-        ("|A|B|\n|-|-|\n|c|d|", [1], Keys.TAB * 2 + "x" + Keys.TAB * 2, "|A|B|\n|-|-|\n|x|d|\n| ! |  |"),
+        ("|A|B|\n|-|-|\n|c|d| ", [1], Keys.TAB * 2 + "x" + Keys.TAB * 2, "|A|B|\n|-|-|\n|x|d|\n| ! |  | "),
         ("| A | B |", [6], Keys.SHIFT + Keys.TAB, "| ! | B |"),
+        ("[a](https://)", [2], Keys.TAB + Keys.CONTROL + "k", "[a](!)"),
         ("- a\n- b", [7], Keys.ESCAPE + Keys.TAB, "- a\n- b"),
     ):
         window.browser.execute_script("content.value = arguments[0]", text)
@@ -177,6 +179,15 @@ def test_the_buttons_are_a_single_tab_stop(window):
     assert window.browser.switch_to.active_element.accessible_name == "Italic"
     window.press(Keys.TAB)
     assert window.browser.switch_to.active_element.get_attribute("id") == "content"
+
+
+@IN_BOTH_BROWSERS
+def test_what_is_pasted_into_the_title_becomes_one_line_which_one_undo_removes(window):
+    window.fill(title="Rye", content=("a", Keys.ENTER, "b", Keys.CONTROL, "ax"))
+    window.fill(title=(Keys.CONTROL, "v"))
+    assert window.value("title") == "Ryea b"
+    window.undo()
+    assert window.value("title") == "Rye"
 
 
 def test_words_are_counted_and_the_content_runs_in_the_direction_of_its_first_letter(window):

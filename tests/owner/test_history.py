@@ -70,8 +70,7 @@ def test_a_version_shows_what_restoring_it_would_change_and_can_be_restored(owne
     post(**WORDS)
     client.patch("/v1/posts/1", json={"content": "One.\n2.\n", "title": "Bye", "slug": "bye"})
     page = view(owner, view(owner, "/settings/posts/1/history").soup.select(".posts a")[1]["href"])
-    assert page.all("h1") == ["Hello earlier"]
-    assert page.all("section h3") == ["Title", "Content"]
+    assert (page.all("h1"), page.all("section h3")) == (["Hello earlier"], ["Title", "Content"])
     assert (page.all(".removed"), page.all(".added")) == (["Bye", "2."], ["Hello", "Two."])
     assert page.soup.select_one(".text").text.strip() == "One.\nTwo."
     page = page.press("Restore this version")

@@ -72,8 +72,7 @@ def test_put_replaces_an_existing_post(client, put, clock):
     ({"status": "published", "published_at": LATER}, FUTURE),
 )
 def test_a_bad_body_is_refused_and_nothing_is_created_or_changed(client, put, count, fields, wrong):
-    assert message(put(**fields)) == wrong
-    assert count(Post) == 0
+    assert (message(put(**fields)), count(Post)) == (wrong, 0)
     made = put().json
     assert message(put(**fields)) == wrong
     assert client.get("/v1/posts").json == [made]

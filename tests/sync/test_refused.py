@@ -73,8 +73,7 @@ def test_a_merge_of_git_is_sent_once_it_is_resolved(run, folder, there, tmp_path
     edit(here / "a.md", "One.", "Three.")
     git("commit", "-qam", "3")
     assert git("merge", "-q", "other").returncode
-    assert run("push", *options)[0] == 1
-    assert there()["a"]["content"] == "# A\n\nOne.\n"
+    assert (run("push", *options)[0], there()["a"]["content"]) == (1, "# A\n\nOne.\n")
     git("checkout", "--theirs", "a.md")
     assert run("push", *options)[0] == 0
     assert there()["a"]["content"] == "# A\n\nTwo.\n"

@@ -3,8 +3,7 @@ import { changed, create } from "./owner.js";
 
 const content = document.getElementById("content");
 const post = content.form;
-const bar = document.querySelector(".bar");
-const [upload, saveButton] = [document.getElementById("upload"), document.getElementById("save")];
+const [bar, upload, saveButton] = [".bar", "#upload", "#save"].map((each) => document.querySelector(each));
 post.autocomplete = "off"; // After Back or a reload, the copy restores the typed text, so the browser must not.
 const fields = [...post.elements].filter((each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type));
 const date = fields.find((each) => each.name === "published_at");
@@ -77,7 +76,7 @@ const mark = (page) => {
   first?.focus();
 };
 
-const tags = post.elements.tags;
+const { tags, slug, title } = post.elements;
 const known = [...tags.list.options].map((each) => each.value);
 tags.addEventListener("input", () => {
   const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1); // Suggest completions for the last tag.
@@ -85,14 +84,15 @@ tags.addEventListener("input", () => {
 });
 
 // Tidy the slug when the writer leaves it or saves, unless it is in another script: the server refuses that, and says why.
-const tidy = (slug = post.elements.slug) => {
+const tidy = () => {
   const plain = slug.value.normalize("NFKD").toLowerCase().replace(/['’\u0300-\u036f]/g, "");
   const value = /^[\0-\x7f]*$/.test(plain) ? (plain.match(/[a-z0-9]+/g)?.join("-") ?? "") : slug.value;
   value === slug.value || changed(Object.assign(slug, { value }));
 };
-post.elements.slug.addEventListener("change", () => tidy());
-// The title is a single line that wraps. Enter and Tab lead to the content.
-post.elements.title.addEventListener("keydown", (event) => ["Enter", "Tab"].includes(event.key) && !event.shiftKey && !event.isComposing && content.focus(event.preventDefault()));
-post.elements.title.addEventListener("input", ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " ")));
+slug.addEventListener("change", tidy);
+// The title is a single line that wraps. Enter and Tab lead to the content. A change of the selection makes what follows a step of its own for undo.
+title.addEventListener("keydown", (event) => event.key === "Tab" && !event.shiftKey && content.focus(event.preventDefault()));
+title.addEventListener("beforeinput", (event) => event.inputType === "insertLineBreak" && content.focus(event.preventDefault()));
+title.addEventListener("beforeinput", (event) => /[\r\n]/.test(event.data) && [title.setSelectionRange(title.selectionStart, title.selectionEnd), document.execCommand("insertText", false, event.data.replace(/[\r\n]+/g, " "), event.preventDefault())]);
 
 export { alarm, bar, clear, content, date, fields, isWide, mark, panel, post, saveButton, say, sheet, shortcut, showBeside, time, toggleBeside, typed, upload };

@@ -99,21 +99,23 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const [bare, isChosen] = [(line) => line.replace(isList ? /^\s*> ?/ : former, ""), (at) => first <= at && at <= last];
     const isLeft = (line) => isRemoved || (first < last && mark !== "> " && !bare(line).trim());
     const begun = lines.map((line, at) => (isChosen(at) ? (isList || isLeft(line) ? "" : mark) + bare(line) : line));
-    const ends = from === to ? [endOf(to)] : [[first, isRemoved ? lines[first].replace(own, "").length : Infinity], [last, 0]];
-    put(begun, ends, (at) => isList && isChosen(at) && (isRemoved || !isLeft(lines[at])), 0, isRemoved ? null : mark);
+    put(begun, from === to ? [endOf(to)] : [[first, isRemoved ? lines[first].replace(own, "").length : Infinity], [last, 0]], (at) => isList && isChosen(at) && (isRemoved || !isLeft(lines[at])), 0, isRemoved ? null : mark);
   };
   const move = (by) => {
     const [lines, [first, last]] = [editor.doc.split("\n"), selection().map(lineOf)];
     return put(lines, editor.selection.map(endOf), (at) => first <= at && at <= last, by) || (ITEM.exec(lines[first].trimStart().replace("\t", " "))[2] && false);
   };
+  const tableAt = ([from, to] = editor.selection) => [...editor.doc.matchAll(/(?:^[ \t]*\|.*$\n?)+/gm)].find(({ index, 0: rows }) => index <= from && to <= index + rows.replace(/\n$/, "").length);
   // In a table, Tab selects the next cell or begins a row, and Shift+Tab selects the cell before.
-  const toCell = (isOut, [from, to] = editor.selection) => {
-    const table = [...editor.doc.matchAll(/(?:^[ \t]*\|.*$\n?)+/gm)].find(({ index, 0: rows }) => index <= from && to <= index + rows.trimEnd().length);
+  const toCell = (isOut, [from, to] = editor.selection, table = tableAt()) => {
     const cells = [...(table?.[0] ?? "").matchAll(/\|([^|\n]*)(?=\|)/g)].filter(([, text]) => !/^\s*:?-+:?\s*$/.test(text)).map(({ index, 1: text }) => [0, text.trim().length].map((at) => table.index + index + 1 + (text.trim() ? text.search(/\S/) : Math.min(1, text.length)) + at));
     const [next, end] = [isOut ? cells.findLast(([, last]) => last < from) : cells.find(([first]) => first > to), table?.index + table?.[0].trimEnd().length];
     next ? editor.select(...next) : table && !isOut && editor.insert(`\n|${"  |".repeat(/.*/.exec(table[0])[0].split("|").length - 2)}`, end, end, [end + 3]);
     return table && true;
   };
+  const addTable = (at = editor.addBlock("| Title | Title |\n| --- | --- |\n| Cell | Cell |")) => editor.select(at + 2, at + 7);
+  const widened = (row, at) => `${row.trimEnd()} ${at ? (/^[\s|:-]+$/.test(row) && row.includes("-") ? "---" : " ") : "Title"} |`;
+  const addColumn = ({ index, 0: rows }, end = index + /.*/.exec(rows)[0].trimEnd().length) => editor.insert(rows.replace(/^.*\|[ \t]*$/gm, widened), index, index + rows.length, [end + 1, end + 6]);
   // Enter continues a list, a quote or the indentation of code. In an empty item, it ends the list or, if the item is nested, moves the item out.
   const proceed = (isShifted) => {
     const [[from, at], [start, end]] = [editor.selection, wholeLines(editor.selection)];
@@ -124,21 +126,18 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const isImage = /^!\[[^\]]*$/.test(line) && /^[^\]]*\]\(\S*\)$/.test(editor.doc.slice(at, end)); // After its description, a paragraph begins.
     return isImage ? [editor.insert("\n\n", end, end)] : mark && [sign && line === mark + box && at === end ? move(-1) || editor.insert("\n", start, at) : put(lines, [[next + 1, rest]], (each) => sign && each === next + 1, 0)];
   };
+  const opened = (at = editor.selection[1]) => /^[^\n[\]]*\]\((?=https:\/\/\))/.exec(editor.doc.slice(at))?.[0].length; // how far the address is, in a link that has none yet
+  const toAddress = (at = editor.selection[1] + opened()) => (at ? [editor.select(at, at + 8)] : undefined);
   const link = () => {
     const [[from, to], text] = [selection(), editor.doc.slice(...selection())];
     const [before, address] = isAddress(text) ? ["[", text] : [`[${text}`, "https://"];
-    editor.insert(`${before}](${address})`, from, to, before === "[" ? [from + 1] : [to + 3, to + 11]); // Pasting replaces the selected "https://".
+    editor.doc.slice(0, from).endsWith("](") || editor.insert(`${before}](${address})`, from, to, before === "[" ? [from + 1] : [to + 3, to + 11]); // Pasting replaces the selected "https://".
   };
   const lastFootnote = () => Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1])));
-  const addFootnote = () => {
-    const [name, at, end] = [lastFootnote() + 1, editor.selection[1], editor.doc.trimEnd().length];
-    editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length));
-    editor.select(...editor.selection); // scrolls to it
-  };
   const actions = {
     Bold: () => wrap("**", /\*\*/g),
     Italic: () => wrap("*", /(?<![\\*])(?:\*\*)*\*(?!\*)/g),
-    Link: link,
+    Link: () => toAddress() ?? link(),
     Image: images.open,
     Heading: () => begin(/^## /.test(editor.doc.slice(...wholeLines(selection()))) ? "### " : "## ", /^### /, /^#{1,6} /),
     Quote: () => begin("> ", /^> /),
@@ -147,8 +146,11 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     Outdent: () => move(-1),
     "Numbered list": () => begin("1. ", /^\s*\d+[.)] /, MARK),
     Code: () => (/\n|^\s*$/.test(editor.doc.slice(...wholeLines(selection()))) ? wrap("```\n", /\n```/g, "\n```", wholeLines(selection())) : wrap("`", /`/g)),
-    Table: (event, at = editor.addBlock("| Title | Title |\n| --- | --- |\n| Cell | Cell |")) => editor.select(at + 2, at + 7),
-    Footnote: addFootnote,
+    Table: (event, table = tableAt()) => (table ? addColumn(table) : addTable()),
+    Footnote: (event, name = lastFootnote() + 1, at = editor.selection[1], end = editor.doc.trimEnd().length) => [
+      editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length)),
+      editor.select(...editor.selection), // scrolls to it
+    ],
   };
   const stops = [...document.querySelectorAll(".tools button")];
   stops.forEach((each) => each.addEventListener("click", actions[each.textContent]));
@@ -157,7 +159,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   let pressed = ""; // the last key: Firefox passes the HTML even after Ctrl+Shift+V, and after Escape, Tab leaves the text
   area.addEventListener("keydown", (event) => {
     actions[{ b: "Bold", i: "Italic", k: "Link" }[shortcut(event)]]?.(event.preventDefault());
-    const act = { Enter: proceed, Tab: (isOut) => toCell(isOut) ?? move(isOut ? -1 : 1) }[event.key];
+    const act = { Enter: proceed, Tab: (isOut) => (isOut ? undefined : toAddress()) ?? toCell(isOut) ?? move(isOut ? -1 : 1) }[event.key];
     event.isComposing || event.ctrlKey || event.metaKey || event.altKey || pressed === "Escape" || act?.(event.shiftKey) === undefined || event.preventDefault();
     event.key === "Shift" || (pressed = shortcut(event) || event.key);
   });
@@ -222,17 +224,17 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   area.addEventListener("paste", (event) => {
     const [html, text] = ["html", "plain"].map((kind) => event.clipboardData.getData(`text/${kind}`));
     const [address, word, end] = [text.trim(), editor.doc.slice(...selection()), editor.selection[1]];
-    const [open] = /^[^\n[\]]*\]\((?=https:\/\/\))/.exec(editor.doc.slice(end)) ?? []; // the caret is in a link without an address
     const uses = [ // The first that applies is taken; otherwise, the browser pastes the text.
       [event.clipboardData.files.length && !text, () => images.add(event.clipboardData.files)],
-      [isAddress(address) && open, () => editor.insert(address, end + open.length, end + open.length + 8, editor.selection)],
+      [isAddress(address) && opened(), () => editor.insert(address, end + opened(), end + opened() + 8, editor.selection)],
       [isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word), () => editor.insert(`[${word}](${address})`, ...selection())],
       [pressed !== "shift+v" && FORMATTED.test(html), () => editor.adds(pasteHtml(html, text))],
     ];
     uses.find(([applies]) => applies)?.[1](event.preventDefault());
   });
-  area.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
-  area.addEventListener("drop", (event) => event.dataTransfer.files.length && images.add(event.dataTransfer.files, event.preventDefault()));
+  const aim = (event, at = [document.caretPositionFromPoint?.(event.clientX, event.clientY)].find((place) => place?.offsetNode === area)?.offset ?? editor.selection[1]) => [event.preventDefault(), area.focus({ preventScroll: true }), area.setSelectionRange(at, at)];
+  area.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && aim(event));
+  area.addEventListener("drop", (event) => event.dataTransfer.files.length && images.add(event.dataTransfer.files, aim(event)));
 
   // The preview is shown beside the text or, on a narrow screen, in place of the text, and follows changes.
   const [shown, toggle] = [document.querySelector(".preview.shown"), document.getElementById("preview")];

@@ -41,13 +41,12 @@ const exchange = async (during = "sending", keepalive = false, text = typed()) =
   clearTimeout(timer);
   const [sent, isNews] = [Number(text.number), Number(text.number) > had];
   state = during;
-  const slow = setInterval(() => state === "sending" && !pressed && isUnsent() && !bar.querySelector("#alarm-failed") && say("Kept in this browser, not on the server yet", "slow"), 4000);
   let answer = null;
+  setTimeout(() => !answer && state === "sending" && !pressed && isUnsent() && !bar.querySelector("#alarm-failed") && say("Kept in this browser, not on the server yet", "slow"), 4000);
   while (removed[0] && ((answer = await put({ ...removed[0], copy: copy.value })).isThere || isRefused(answer.status))) {
     records.drop(removed.shift());
   }
   answer = removed[0] ? answer : await put(isNews ? frozen(text) : question(), keepalive);
-  clearInterval(slow);
   if (state !== during) {
     return answer.status;
   }
@@ -93,7 +92,7 @@ const takeIn = (answer, isNews) => {
       clear(alarm("missed"));
       outcome = say("No unsaved changes", "kept");
     } else if (isNews && state !== "saving") {
-      say(`Kept ${time()}${innerWidth > 480 ? `, not ${isNew() ? "saved as a draft" : "in the post"} yet` : ""}`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
+      say(`Kept ${time()}${innerWidth > 480 ? `, not ${isNew() ? "saved as a draft" : "in the post"} yet${content.value.includes("![](") ? ". Describe the image in the [ ]." : ""}` : ""}`, "kept", ...linkTo(answer.earlier && copies + answer.earlier, "Earlier text"), ...linkTo(!answer.earlier && answer.is_cut && copies + copy.value, "Show the post’s text"));
     }
     suggest(answer);
   }
@@ -116,8 +115,7 @@ const ask = ({ browser, at, previous: other, mine }) => {
   if (mine && asked !== other) { // The server may not have this form's text yet.
     const where = `${asked ? "The other text has changed again" : "You also wrote in another window"} (${browser}, ${shownTime(at)}).`;
     alarm("rival");
-    const show = create("a", { target: "_blank", href: `${copies}${mine}?here=1` }, "Show the other text");
-    alarm("rival", where, " ", show, button("Use this text", use, "quiet"), " Both texts are kept.");
+    alarm("rival", where, " ", create("a", { target: "_blank", href: `${copies}${mine}?here=1` }, "Show the other text"), button("Use this text", use, "quiet"), " Both texts are kept.");
     asked = other;
   }
 };
