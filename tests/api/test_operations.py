@@ -79,8 +79,7 @@ def test_ctrl_c_in_a_terminal_stops_master_and_worker(service):
     service.process.send_signal(signal.SIGINT)
     with suppress(ProcessLookupError):  # It may have ended already.
         os.kill(worker, signal.SIGINT)
-    assert service.process.wait(30) == 0
-    assert leftovers(service) == set()
+    assert (service.process.wait(30), leftovers(service)) == (0, set())
 
 
 def reset_when_closed(sock):

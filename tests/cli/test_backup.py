@@ -89,8 +89,7 @@ def test_a_backup_that_fails_removes_nothing_and_announces_nothing(run, storage,
         options = ["--keep", "1d", "--touch", tmp_path / "stamp", "--ping", receiver.url]
         outcome = run("backup", folder, *options)
     assert outcome == (1, [], [f"cannot copy the database {tmp_path}/damaged.db: file is not a database"])
-    assert receiver.messages == []
-    assert {path.name for path in folder.iterdir()} == old
+    assert (receiver.messages, {path.name for path in folder.iterdir()}) == ([], old)
     assert not (tmp_path / "stamp").exists()
 
 

@@ -44,8 +44,7 @@ def test_images_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(
     assert run("images") == (0, [new, unused, used], [])
     assert run("images", "--unused") == (0, [unused], [])
     assert run("images", "--unused", "--delete") == (0, [unused], [])
-    assert run("images") == (0, [new, used], [])
-    assert images.total_bytes(storage) == 2 * len(CONTENT)
+    assert (run("images"), images.total_bytes(storage)) == ((0, [new, used], []), 2 * len(CONTENT))
 
 
 def test_with_a_damaged_post_no_image_counts_as_unused(run, storage, add, damage):

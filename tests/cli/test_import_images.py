@@ -88,8 +88,7 @@ def test_neither_a_missing_path_nor_an_export_gives_access_to_its_folder(run, st
     write({"in/a.md": "![](../loaf.jpg)", "secret.md": "Secret"})
     (top / "in/linked.md").symlink_to(top / "secret.md")
     run("import", top / "in", top / "typo.md", top / "ghost.json", "--static", top / "content/images")
-    assert stored(storage).keys() == {"a", "b"}
-    assert names(storage) == []
+    assert (stored(storage).keys(), names(storage)) == ({"a", "b"}, [])
 
 
 def test_an_image_may_be_in_another_given_folder(run, storage, write):

@@ -57,8 +57,7 @@ def test_a_post_returns_to_its_state_before_several_changes(blog, before, since,
     blog.later()
     for change in since:
         getattr(blog, change)(post_id)
-    assert blog.undo() == ({post_id: done} if done else {})
-    assert blog.state() == then
+    assert (blog.undo(), blog.state()) == (({post_id: done} if done else {}), then)
 
 
 # One key

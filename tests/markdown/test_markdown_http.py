@@ -119,8 +119,7 @@ def test_put_accepts_a_file_and_a_second_put_changes_nothing(client):
 
 
 def test_a_post_can_be_read_as_a_markdown_file_but_errors_and_lists_are_always_json(send, get):
-    assert message(get(), 404) == "no such post"
-    assert get(path="/v1/posts").json == []
+    assert (message(get(), 404), get(path="/v1/posts").json) == ("no such post", [])
     send()
     answer = get()
     assert answer.data == render(MADE)

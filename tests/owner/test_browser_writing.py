@@ -182,6 +182,18 @@ def test_the_buttons_are_a_single_tab_stop(window):
 
 
 @IN_BOTH_BROWSERS
+def test_headings_and_bold_words_are_bolder_in_the_text_just_where_they_are(window):
+    window.browser.resize(390, 844)
+    text = ("## Head & <i>", Keys.ENTER, "a [b](https://a.example) **bold words** ", "word " * 20, Keys.ENTER * 2)
+    window.fill(content=text)
+    layer = "const [layer, of] = [document.querySelector('.layer'), (each) => each.getBoundingClientRect()]; return "
+    styled = window.browser.execute_script(layer + "[...layer.children].map(each => each.textContent)")
+    assert styled == ["## Head & <i>", "(https://a.example)", "**bold words**"]
+    same = "['left', 'right'].every(side => of(layer)[side] === of(content)[side]), of(layer).top - of(content).top"
+    assert window.browser.execute_script(f"{layer} [layer.textContent === content.value, {same}]") == [True, True, 1]
+
+
+@IN_BOTH_BROWSERS
 def test_what_is_pasted_into_the_title_becomes_one_line_which_one_undo_removes(window):
     window.fill(title="Rye", content=("a", Keys.ENTER, "b", Keys.CONTROL, "ax"))
     window.fill(title=(Keys.CONTROL, "v"))

@@ -154,8 +154,7 @@ def test_ignored_files_are_left_out(run, folder, there, change):
     assert there().keys() == {"hello", "kept", "note"}
     change("note", title="Changed")
     before = contents(here)
-    assert run("pull", here)[0] == 0
-    assert contents(here) == before
+    assert (run("pull", here)[0], contents(here)) == (0, before)
     run("push", here, "--delete")
     assert "note" in there()
 

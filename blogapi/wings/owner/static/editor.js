@@ -1,5 +1,4 @@
-// A small interface to the text field of a post's form. It makes all changes with `execCommand`, so that the browser can
-// undo them. Await `settled` before an insertion: while an input method composes a word, an insertion doubles letters.
+// A small interface to the text field of a post's form. It makes all changes with `execCommand`, so that the browser can undo them. Await `settled` before an insertion: while an input method composes a word, an insertion doubles letters.
 import { changed, throttled } from "./owner.js";
 
 let composing = false;

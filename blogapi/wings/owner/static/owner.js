@@ -52,8 +52,7 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   field.form.querySelector("[value=published][data-when]") && sent.after(button("Now", () => changed(field, (field.value = "")), "quiet"));
 }
 
-// A database in the browser keeps text that could not be sent yet, in one record for each copy. Its name contains the path
-// of the blog, because another blog may have the same origin. Without permission or space for storage, results are null.
+// A database in the browser keeps text that could not be sent yet, in one record for each copy. Its name contains the path of the blog, because another blog may have the same origin. Without permission or space for storage, results are null.
 export const copies = document.body.dataset.keepsAt;
 const opened = new Promise((resolve, reject) => {
   const opening = indexedDB.open(`blogapi ${copies}`);

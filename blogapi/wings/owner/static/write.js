@@ -8,8 +8,7 @@ import { openTools } from "./tools.js";
 const { number, previous, etag, base, draft, copy, status, caret } = post.elements;
 const isNew = () => !/^\d+$/.test(draft.value);
 
-// The state of the form. `number` grows with each change, and `had` is the number of the text that the server has. After
-// each request, `next` handles the buttons pressed and the text typed in the meantime.
+// The state of the form. `number` grows with each change, and `had` is the number of the text that the server has. After each request, `next` handles the buttons pressed and the text typed in the meantime.
 //   idle     the server has the whole text
 //   typing   a timer will send the text
 //   waiting  the text could not be sent; a timer will retry
