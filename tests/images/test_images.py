@@ -246,8 +246,7 @@ def test_parts_of_unfinished_uploads_are_deleted_after_a_day(client, database, c
 
 @pytest.mark.sqlite
 def test_others_are_served_while_an_image_is_read(client, meanwhile):
-    assert upload(client, jpeg()).status_code == 201
-    assert meanwhile == [200]
+    assert (upload(client, jpeg()).status_code, meanwhile) == (201, [200])
 
 
 def test_too_many_concurrent_uploads_are_503(client):

@@ -27,7 +27,7 @@ def test_images_are_chosen_pasted_and_dropped_where_the_cursor_is_each_on_a_line
     window.fill(file=str(loaf.with_name("IMG_0123.png")))
     window.said("IMG_0123.png was added. Describe the image in the [ ].")
     window.press("Rye", Keys.ENTER, "Below.")
-    assert re.fullmatch(r"!\[Rye\]\(http\S+\)\n\nBelow\.\s+", window.value("content"))
+    assert re.fullmatch(r"!\[Rye\]\(http\S+\)\n\nBelow\.", window.value("content"))
     window.fill(content=(Keys.CONTROL, "a", Keys.DELETE))
     window.run("rememberChosenFile")
     window.fill(file=str(loaf))
@@ -41,7 +41,7 @@ def test_images_are_chosen_pasted_and_dropped_where_the_cursor_is_each_on_a_line
     window.fill(file=str(loaf))
     image = next(each for each in window.service.request("GET", "/v1/images")[2] if each["name"] == "loaf.jpg")
     markdown = f"![loaf]({image['url']})"
-    eventually(lambda: window.value("content") == f"Before.\n\n{markdown}\n\nAfter.")
+    eventually(lambda: window.value("content") == f"Before.\n\n{markdown}\n\n\n\nAfter.")
     for number, kind in enumerate(("paste", "drop"), 2):
         window.run("select", -1)
         window.run("sendChosenFile", kind)

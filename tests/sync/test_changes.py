@@ -37,8 +37,7 @@ def test_a_push_and_a_pull_into_another_folder_give_the_same_files(run, folder, 
         assert run(command, here) == (0, [counts(unchanged=4)])
     assert contents(here) == before
     other = tmp_path / "other"
-    assert run("pull", other)[1][-1] == counts(created=4)
-    assert run("push", other) == (0, [counts(unchanged=4)])
+    assert (run("pull", other)[1][-1], run("push", other)) == (counts(created=4), (0, [counts(unchanged=4)]))
     assert there() == posts
     (other / ".blogapi.json").unlink()  # Without it, everything is compared.
     for command in ("push", "pull"):

@@ -87,8 +87,7 @@ def test_a_swap_that_failed_halfway_is_completed_by_the_next_push(run, renamed, 
 
 def test_another_slug_in_a_file_is_sent_although_a_pull_came_first(run, renamed, there):
     here = renamed(a="b")
-    assert run("pull", here)[1][0] == CHANGED_HERE.format("a.md")
-    assert run("push", here)[1][0] == "updated a.md"
+    assert (run("pull", here)[1][0], run("push", here)[1][0]) == (CHANGED_HERE.format("a.md"), "updated a.md")
     assert there().keys() == {"b"}
 
 

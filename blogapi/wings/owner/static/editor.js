@@ -44,8 +44,9 @@ export const openEditor = (area, isAdded) => {
   };
   // A place marks where later text will go. Text typed there in the meantime ends up after that text.
   const place = () => places[places.push({ at: area.selectionEnd }) - 1];
+  const isAt = (kept) => document.activeElement === area && [area.selectionStart, area.selectionEnd].every((each) => each === kept.at);
   const fill = (kept, text, at = kept.at) => {
-    const isHere = document.activeElement === area && [area.selectionStart, area.selectionEnd].every((each) => each === kept.at);
+    const isHere = isAt(kept);
     const [{ style }, height] = [document.documentElement, area.offsetHeight];
     isHere ? insert(text, at, at) : insertElsewhere(text, at);
     const [, ...later] = places.splice(places.indexOf(kept));
@@ -55,18 +56,18 @@ export const openEditor = (area, isAdded) => {
     isHere && [at + text.length, at === kept.at ? at + text.length : kept.at].forEach((each) => select(each, each)); // scrolls to the text, then to the caret
     setTimeout(() => style.removeProperty("--below"), 200);
   };
-  // Add a block with empty lines around it, before the line that starts at the place, or after the line around it. Return where it starts.
-  const addBlock = (markdown, kept = place(), text = area.value, at = /(^|\n)$/.test(text.slice(0, kept.at)) ? kept.at : `${text}\n`.indexOf("\n", kept.at)) => {
+  // Add a block with empty lines around it, before the line that starts at the place, or after the line around it. If the writer goes on there, begin a paragraph. Return where the block starts.
+  const addBlock = (markdown, kept = place(), goesOn = isAt(kept), text = area.value, at = /(^|\n)$/.test(text.slice(0, kept.at)) ? kept.at : `${text}\n`.indexOf("\n", kept.at)) => {
     const [before, after] = [text.slice(0, at).match(/\n{0,2}$/)[0], text.slice(at).match(/^\n{0,2}/)[0]];
     const gap = before.length === at ? "" : "\n\n".slice(before.length);
-    fill(kept, gap + markdown + "\n\n".slice(after.length), at);
+    fill(kept, gap + markdown + (goesOn && at === kept.at ? "\n\n" : "\n\n".slice(after.length)), at);
     return at + gap.length;
   };
   const settled = () => composing && new Promise((done) => document.addEventListener("compositionend", () => setTimeout(() => done(settled())), { once: true }));
   const adding = new Set(); // unfinished work that will add text, such as uploads
   const adds = (work) => adding.add(work) && work.finally(() => adding.delete(work) && isAdded());
   return {
-    area, insert, select, addBlock, place, fill, adds, settled,
+    area, insert, select, addBlock, place, isAt, fill, adds, settled,
     get isAdding() { return adding.size > 0; },
     changed: (listener) => listener(area.addEventListener("input", throttled(listener, () => 500 + area.textLength / 200))), // now and after changes
     get doc() { return area.value; },

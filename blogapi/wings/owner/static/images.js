@@ -40,7 +40,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const addAt = (place, image) => enqueue(async () => {
     const { markdown } = await store(image, () => addAt(place, image));
     await editor.settled();
-    const isHere = document.activeElement === editor.area && editor.selection.every((at) => at === place.at);
+    const isHere = editor.isAt(place);
     const at = markdown && editor.addBlock(markdown, place);
     isHere && editor.selection[0] > at && markdown?.startsWith("![]") && goTo(at + 2); // to its description
   });

@@ -69,10 +69,7 @@ const inBrowser = (use) => opened.then((database) => new Promise((resolve, rejec
 export const records = {
   all: () => inBrowser((store) => store.getAll()),
   set: (record) => inBrowser((store) => [store.put(record), store.transaction.commit()][0]), // The commit stores the record even if the page closes now.
-  drop: ({ copy, number }) => {
-    const onsuccess = ({ target }) => Number(target.result?.number) <= Number(number) && target.source.delete(copy);
-    return inBrowser((store) => Object.assign(store.get(copy), { onsuccess }));
-  },
+  drop: ({ copy, number }) => inBrowser((store) => Object.assign(store.get(copy), { onsuccess: ({ target }) => Number(target.result?.number) <= Number(number) && target.source.delete(copy) })),
 };
 // A page also hands over unsent text to the next page in its tab, because that page can load before the database write ends.
 export const handOver = (record) => sessionStorage.setItem(copies, JSON.stringify(record));

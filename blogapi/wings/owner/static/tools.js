@@ -10,6 +10,8 @@ const START = /^\s*(?:(?:[-*+>]|\d{1,9}[.)]|#{1,6}|\[[ xX]\]) +)*/; // what prec
 const ITEM = /^( *)((?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| ))?/; // the start of a line, and the sign of a list item
 const isAlike = (sign, other) => sign?.trim().at(-1) === other.trim().at(-1);
 const following = (sign) => sign.replace(/\d+/, (number) => Number(number) + 1);
+const RULE = /^[ \t]*\|[ \t]*:?-[ \t|:-]*$/m; // the row below the head of a table
+const PARTS = /^```[^]*?^```|^(#{1,6} )(.*)|(\*\*)(?=\S)([^*\n]+)(\*\*)|(?<=\])(\(\S{0,300}?\))/dgm; // of Markdown that the layer over the text changes
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
@@ -105,28 +107,33 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     return put(lines, editor.selection.map(endOf), (at) => first <= at && at <= last, by) || (ITEM.exec(lines[first].trimStart().replace("\t", " "))[2] && false);
   };
   const tableAt = ([from, to] = editor.selection) => [...editor.doc.matchAll(/(?:^[ \t]*\|.*$\n?)+/gm)].find(({ index, 0: rows }) => index <= from && to <= index + rows.replace(/\n$/, "").length);
+  const addRow = (table, at) => editor.insert(`\n|${"  |".repeat(/.*/.exec(table[0])[0].split("|").length - 2)}`, at, at, [at + 3]);
+  const toRow = (table = tableAt(), [start, end] = wholeLines(editor.selection)) => (/^[|\s]*$/.test(editor.doc.slice(start, end)) ? editor.insert("\n", start, end) : addRow(table, Math.max(end, table.index + table[0].split("\n", 2).join("\n").length)));
+  const toParagraph = ([, end] = wholeLines(editor.selection)) => (/^\n\n(\n\n|$)/.test(editor.doc.slice(end)) ? editor.select(end + 2, end + 2) : editor.insert("\n\n", end, end));
   // In a table, Tab selects the next cell or begins a row, and Shift+Tab selects the cell before.
   const toCell = (isOut, [from, to] = editor.selection, table = tableAt()) => {
     const cells = [...(table?.[0] ?? "").matchAll(/\|([^|\n]*)(?=\|)/g)].filter(([, text]) => !/^\s*:?-+:?\s*$/.test(text)).map(({ index, 1: text }) => [0, text.trim().length].map((at) => table.index + index + 1 + (text.trim() ? text.search(/\S/) : Math.min(1, text.length)) + at));
     const [next, end] = [isOut ? cells.findLast(([, last]) => last < from) : cells.find(([first]) => first > to), table?.index + table?.[0].trimEnd().length];
-    next ? editor.select(...next) : table && !isOut && editor.insert(`\n|${"  |".repeat(/.*/.exec(table[0])[0].split("|").length - 2)}`, end, end, [end + 3]);
+    next ? editor.select(...next) : table && !isOut && addRow(table, end);
     return table && true;
   };
-  const addTable = (at = editor.addBlock("| Title | Title |\n| --- | --- |\n| Cell | Cell |")) => editor.select(at + 2, at + 7);
-  const widened = (row, at) => `${row.trimEnd()} ${at ? (/^[\s|:-]+$/.test(row) && row.includes("-") ? "---" : " ") : "Title"} |`;
+  const addTable = (at = editor.addBlock("| Title | Title |\n| --- | --- |\n| Cell | Cell |", editor.place(), false)) => editor.select(at + 2, at + 7);
+  const widened = (row, at) => `${row.trimEnd()} ${at ? (RULE.test(row) ? "---" : " ") : "Title"} |`;
   const addColumn = ({ index, 0: rows }, end = index + /.*/.exec(rows)[0].trimEnd().length) => editor.insert(rows.replace(/^.*\|[ \t]*$/gm, widened), index, index + rows.length, [end + 1, end + 6]);
-  // Enter continues a list, a quote or the indentation of code. In an empty item, it ends the list or, if the item is nested, moves the item out.
+  // Enter continues a list, a quote, a table or the indentation of code. In an empty item or row, it ends the list or table or, if the item is nested, moves the item out.
   const proceed = (isShifted) => {
     const [[from, at], [start, end]] = [editor.selection, wholeLines(editor.selection)];
     const line = isShifted || from < at ? "" : editor.doc.slice(start, at);
     const [mark, space, sign = "", box = ""] = MARK.exec(line) ?? /^(\t|\s{2,})/.exec(line) ?? [];
     const added = `\n${space}${sign && `${following(sign)} `}${box && "[ ] "}`;
     const [lines, [next, rest]] = mark ? [(editor.doc.slice(0, at) + added + editor.doc.slice(at)).split("\n"), endOf(at)] : [[], []];
-    const isImage = /^!\[[^\]]*$/.test(line) && /^[^\]]*\]\(\S*\)$/.test(editor.doc.slice(at, end)); // After its description, a paragraph begins.
-    return isImage ? [editor.insert("\n\n", end, end)] : mark && [sign && line === mark + box && at === end ? move(-1) || editor.insert("\n", start, at) : put(lines, [[next + 1, rest]], (each) => sign && each === next + 1, 0)];
+    const [isImage, table] = [line && /^!\[[^\]]*\]\(\S*\)$/.test(editor.doc.slice(start, end)) && (at === end || !line.includes("]")), /^[ \t]*\|/.test(line) && tableAt()];
+    const act = isImage ? toParagraph : table && RULE.test(table[0]) ? toRow : sign && line === mark + box && at === end ? () => move(-1) || editor.insert("\n", start, at) : mark && (() => put(lines, [[next + 1, rest]], (each) => sign && each === next + 1, 0));
+    return act && [act(), editor.select(...editor.selection)]; // scrolls to it
   };
   const opened = (at = editor.selection[1]) => /^[^\n[\]]*\]\((?=https:\/\/\))/.exec(editor.doc.slice(at))?.[0].length; // how far the address is, in a link that has none yet
   const toAddress = (at = editor.selection[1] + opened()) => (at ? [editor.select(at, at + 8)] : undefined);
+  const leaveLink = ([from, to] = editor.selection) => (/\]\([^\s()]+$/.test(editor.doc.slice(Math.max(0, from - 2000), from)) && editor.doc[to] === ")" ? [editor.select(to + 1, to + 1)] : undefined);
   const link = () => {
     const [[from, to], text] = [selection(), editor.doc.slice(...selection())];
     const [before, address] = isAddress(text) ? ["[", text] : [`[${text}`, "https://"];
@@ -134,15 +141,12 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   };
   const lastFootnote = () => Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1])));
   const actions = {
-    Bold: () => wrap("**", /\*\*/g),
-    Italic: () => wrap("*", /(?<![\\*])(?:\*\*)*\*(?!\*)/g),
-    Link: () => toAddress() ?? link(),
-    Image: images.open,
+    Bold: () => wrap("**", /\*\*/g), Italic: () => wrap("*", /(?<![\\*])(?:\*\*)*\*(?!\*)/g),
+    Link: () => toAddress() ?? link(), Image: images.open,
     Heading: () => begin(/^## /.test(editor.doc.slice(...wholeLines(selection()))) ? "### " : "## ", /^### /, /^#{1,6} /),
     Quote: () => begin("> ", /^> /),
     List: () => begin("- ", /^\s*[-*+] /, MARK),
-    Indent: () => move(1),
-    Outdent: () => move(-1),
+    Indent: () => move(1), Outdent: () => move(-1),
     "Numbered list": () => begin("1. ", /^\s*\d+[.)] /, MARK),
     Code: () => (/\n|^\s*$/.test(editor.doc.slice(...wholeLines(selection()))) ? wrap("```\n", /\n```/g, "\n```", wholeLines(selection())) : wrap("`", /`/g)),
     Table: (event, table = tableAt()) => (table ? addColumn(table) : addTable()),
@@ -158,7 +162,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   let pressed = ""; // the last key: Firefox passes the HTML even after Ctrl+Shift+V, and after Escape, Tab leaves the text
   area.addEventListener("keydown", (event) => {
     actions[{ b: "Bold", i: "Italic", k: "Link" }[shortcut(event)]]?.(event.preventDefault());
-    const act = { Enter: proceed, Tab: (isOut) => (isOut ? undefined : toAddress()) ?? toCell(isOut) ?? move(isOut ? -1 : 1) }[event.key];
+    const act = { Enter: proceed, Tab: (isOut) => (isOut ? undefined : toAddress() ?? leaveLink()) ?? toCell(isOut) ?? move(isOut ? -1 : 1) }[event.key];
     event.isComposing || event.ctrlKey || event.metaKey || event.altKey || pressed === "Escape" || act?.(event.shiftKey) === undefined || event.preventDefault();
     event.key === "Shift" || (pressed = shortcut(event) || event.key);
   });
@@ -215,7 +219,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     await editor.settled();
     const whole = listed(markdown.map((each) => each.trim()).join("\n\n"));
     const numbered = whole.replace(/\[\^(\d+)\]/g, (mark, number) => (whole.includes(`${mark}:`) ? `[^${Number(number) + lastFootnote()}]` : mark)); // after those in the text
-    /\n|^#+ /.test(numbered) || MARK.test(numbered) ? editor.addBlock(numbered, place, `${editor.doc}\n\n`, place.at) : editor.fill(place, numbered || text.replace(/\r\n?/g, "\n"));
+    /\n|^#+ /.test(numbered) || MARK.test(numbered) ? editor.addBlock(numbered, place, false, `${editor.doc}\n\n`, place.at) : editor.fill(place, numbered || text.replace(/\r\n?/g, "\n"));
     const lost = html.match(/<img\b[^>]*\ssrc=["']?file:/gi)?.length;
     say("");
     alarm("paste", lost ? `${lost} picture${lost > 1 ? "s" : ""} could not be pasted: insert ${lost > 1 ? "them" : "it"} with Image.` : markdown.length ? "" : "Pasted as plain text, because the formatting could not be read.");
@@ -262,9 +266,14 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   };
   toggle.addEventListener("click", (event) => follow(event.preventDefault(), toggleBeside("preview")));
 
-  // A layer over the text makes headings and bold words bolder, and addresses paler, without changing the width of any letter.
-  const styled = (part) => (part.startsWith("```") ? part : part.startsWith("(") ? `<i>${part}</i>` : `<b>${part}</b>`);
-  const paint = () => (layer.innerHTML = new Option(area.textLength < 30_000 && CSS.supports("field-sizing", "content") ? editor.doc : "").innerHTML.replace(/^```[^]*?^```|^#{1,6} .*|\*\*(?=\S)[^*\n]+\*\*|(?<=\])\(\S{0,300}?\)/gm, styled));
+  // A layer over the text makes headings and bold words bolder, and marks and addresses paler, without changing the width of any letter.
+  const [letters, counted] = [layer, document.getElementById("words")].map((each) => each.appendChild(new Text())); // To replace a node would end the run of typing that an undo takes back.
+  const spot = ([startOffset, endOffset]) => new StaticRange({ startContainer: letters, startOffset, endContainer: letters, endOffset });
+  const paint = () => {
+    letters.data = area.textLength < 30_000 && CSS.supports("field-sizing", "content") && window.Highlight ? editor.doc : "";
+    const parts = [...letters.data.matchAll(PARTS)];
+    Object.entries({ bold: [2, 4], pale: [1, 3, 5, 6] }).forEach(([name, groups]) => CSS.highlights?.set(name, new Highlight(...groups.flatMap((group) => parts.map(({ indices }) => indices[group]).filter(Boolean).map(spot)))));
+  };
   paint(area.addEventListener("input", paint));
 
   // The word count, the reading time, and the text direction, because `dir=auto` takes minutes for a megabyte.
@@ -275,8 +284,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
     area.dir = layer.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
     const minutes = words + letters && innerWidth > 480 && `${plural(Math.ceil(words / 230 + letters / 500), "minute")} to read`;
-    document.getElementById("words").textContent = [words && plural(words, "word"), letters && plural(letters, "character"), minutes].filter(Boolean).join(", ");
+    counted.data = [words && plural(words, "word"), letters && plural(letters, "character"), minutes].filter(Boolean).join(", ");
   };
-  editor.changed(count);
-  editor.changed(follow);
+  [count, follow].forEach((each) => editor.changed(each));
 };

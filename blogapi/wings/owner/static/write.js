@@ -20,11 +20,7 @@ let [pressed, label] = [null, ""]; // the button that saves the post next, with 
 let [had, savedAt] = [Number(number.value), Number(number.value)];
 let [tries, timer, outcome] = [0, 0, null]; // outcome: what the bar says after a save, until something is typed
 const isUnsent = () => Number(number.value) > had;
-const soon = (waits, delay) => {
-  state = waits;
-  clearTimeout(timer);
-  timer = setTimeout(() => exchange(), delay);
-};
+const soon = (waits, delay) => ([state, timer] = [waits, clearTimeout(timer) ?? setTimeout(() => exchange(), delay)]);
 const sendSoon = () => soon("typing", 2500 + content.textLength / 1000); // Long texts wait longer: a megabyte costs the server up to 70 ms.
 const isResting = () => ["idle", "typing", "waiting"].includes(state);
 const next = () => (pressed?.text ? save(pressed) : isUnsent() ? sendSoon() : (state = "idle"));
@@ -151,7 +147,7 @@ addEventListener("pageshow", (event) => event.persisted && !isUnsent() && locati
 addEventListener("online", look);
 addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? look() : leave()));
 setInterval(() => document.visibilityState === "visible" && look(), 10000);
-addEventListener("beforeunload", (event) => state !== "leaving" && ((isUnsent() && !isKept) || editor.isAdding) && event.preventDefault());
+addEventListener("beforeunload", (event) => state !== "leaving" && ((isUnsent() && !isKept) || editor.isAdding || bar.querySelector("#alarm-image button ~ button")) && event.preventDefault());
 rescued.then((found) => {
   const own = found.filter(({ each }) => !isUnsent() && each.draft === draft.value && (!isNew() || location.search.includes(each.draft)));
   own.filter(({ isThere }) => !isThere).forEach(({ each }) => changed(content, fields.forEach((field) => (field.value = each[field.name] ?? field.value))));
