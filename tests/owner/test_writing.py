@@ -42,6 +42,13 @@ def test_the_form_that_saved_a_draft_publishes_the_same_text(owner, client):
     assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is now published.", "published")
 
 
+def test_undoing_a_publication_keeps_the_text_that_was_typed_before_it(owner, client, post):
+    post(content="Saved.")
+    view(owner, "/settings/posts/1/edit").press("Publish now", content="Typed later.").press("Undo")
+    now = client.get("/v1/posts/1").json
+    assert (now["status"], now["content"], now.get("published_at")) == ("draft", "Typed later.", None)
+
+
 @pytest.mark.parametrize(
     ("label", "time", "message"),
     [

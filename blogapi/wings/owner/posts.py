@@ -158,13 +158,13 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, show: Ca
         document = request.database.write(operation, post_id, argument, check=check, author=request.author).document
     except PreconditionFailed:
         return show(post_id)
-    undo = (f"/posts/{post_id}/undo", {"etag": etag_of(document)}) if request.database.keeps_history else None
     new, path = documents.load(document), f"/posts/{post_id}"
+    undo = f"{path}/undo", {"etag": etag_of(document), "to": g.form.get("to", "")}
     if document == old:  # The page may not have shown the notice of the previous change, which has an Undo button.
         return redirect(address(path), 303) if read_notice(path).get("undo") else done(path, "Nothing has changed.")
     if (former := documents.slug_in(old)) in new.get("former_slugs", ()):
         text += f" Its former slug {former} still leads to it."
-    return done(path, text, "" if text[0].isupper() else new["title"], undo=undo)
+    return done(path, text, "" if text[0].isupper() else new["title"], undo if request.database.keeps_history else None)
 
 
 def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
@@ -288,10 +288,11 @@ def restore_version(post_id: int, version: int) -> Any:
 
 @views.post(f"{POST}/undo")
 def undo_change(post_id: int) -> Any:
-    """Undo the last change to a post, including its slug, status and date."""
+    """Undo the last change to a post, including its slug, status and date. Undoing a publication keeps the text."""
     kept = revisions.page(request.database, post_id, 1).items
     version = kept[0].version if kept else 0  # Version 0 does not exist, so restoring it raises DoesNotExist.
-    return change(post_id, "Change undone.", partial(revisions.restore, names=FORM_FIELDS), version)
+    names = ["status", "published_at"] if g.form.pop("to", "") else FORM_FIELDS
+    return change(post_id, "Change undone.", partial(revisions.restore, names=names), version)
 
 
 @views.get("/trash")
