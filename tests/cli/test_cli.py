@@ -53,8 +53,7 @@ def test_list_has_a_line_for_each_key(path):
     (b,), (a,) = (run("keys", "create", name)[1] for name in ("b", "a name"))
     status, lines, _ = run("keys", "list")
     rows = [re.split(r"  +", line.strip()) for line in lines]
-    assert status == 0
-    assert rows[0] == ["NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"]
+    assert (status, rows[0]) == (0, ["NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"])
     expected = [("a name", a[-4:], "never", "full"), ("b", b[-4:], "never", "full")]
     assert [(name, four, used, scope) for name, four, _, used, scope in rows[1:]] == expected
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", row[2]) for row in rows[1:])
@@ -75,8 +74,7 @@ RESERVED = "is reserved for changes that no key made; choose another name"
 )
 def test_an_impossible_name_is_refused(path, command, name, message):
     run("keys", "create", "taken")
-    assert run("keys", command, name) == (1, [], [message])
-    assert names(path) == ["taken"]
+    assert (run("keys", command, name), names(path)) == ((1, [], [message]), ["taken"])
 
 
 @cases("flags", [["--published-only", "--read-only"], ["--drafts-only", "--read-only", "--published-only"]])

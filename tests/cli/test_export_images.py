@@ -32,8 +32,7 @@ def test_an_export_contains_the_images_in_use_keeps_their_addresses_and_replaces
     assert address(LOAF) in (out / "a.md").read_text()
     before = {path: path.stat() for path in out.rglob("*")}
     lines = ["written 0, unchanged 1, deleted 0", "images: written 0, unchanged 4, deleted 0"]
-    assert run("export", out)[1] == lines
-    assert {path: path.stat() for path in out.rglob("*")} == before
+    assert (run("export", out)[1], {path: path.stat() for path in out.rglob("*")}) == (lines, before)
     image = out / "images" / image_of(LOAF).path.rpartition("/")[2]
     image.write_bytes(image.read_bytes()[:-1] + b"x")
     assert run("export", out)[1][1] == "images: written 1, unchanged 3, deleted 0"

@@ -97,8 +97,7 @@ def test_a_deleted_image_is_fetched_again(run, storage, post, host, private):
     run("import", post("No image"))
     storage.write(images.delete, next(images.every(storage)).id, "2100")
     run("import", post("![]({}/a.png)"), "--fetch-images")
-    assert host.asked == ["/a.png", "/a.png"]
-    assert len([*images.every(storage)]) == 1
+    assert (host.asked, len([*images.every(storage)])) == (["/a.png", "/a.png"], 1)
 
 
 def test_images_are_fetched_only_with_the_option_and_never_with_no_images(run, storage, post, host):

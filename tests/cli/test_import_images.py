@@ -66,8 +66,7 @@ def test_an_image_next_to_the_file_is_stored_and_the_link_points_to_it(run, stor
 )
 def test_other_addresses_do_not_change(run, storage, write, content):
     files = {"loaf.jpg": LOAF, "pics/two.jpg": LOAF, "more/two.jpg": RYE}
-    assert imported(run, storage, write, content, files) == content
-    assert names(storage) == []
+    assert (imported(run, storage, write, content, files), names(storage)) == (content, [])
 
 
 def test_no_file_outside_the_folders_is_read(run, storage, write, tmp_path):

@@ -100,8 +100,7 @@ def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, pos
     assert client.get("/v1/trash").json == []
     while database.write(history.prune_purged):  # On a busy machine, some are left to the background work.
         pass
-    assert count(Revision) == 1
-    assert post()["id"] == "4"
+    assert (count(Revision), post()["id"]) == (1, "4")
 
 
 @cases(

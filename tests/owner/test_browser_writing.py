@@ -183,6 +183,21 @@ def test_the_buttons_are_a_single_tab_stop(window):
     assert window.browser.switch_to.active_element.get_attribute("id") == "content"
 
 
+@cases(
+    ("before", "html", "expected"),
+    ("- a\n- ", "<ul><li>x</li><li>y</li></ul>", "- a\n- x\n- y"),
+    ("- a\n  - b", "<ul><li>x</li><li>y</li></ul>", "- a\n  - b\n  - x\n  - y"),
+    ("1. ", "<p><b>x</b></p><p>y</p>", "1. **x**\n   \n   y"),
+    ("> a", "<p><b>x</b></p><p>y</p>", "> a\n> \n> **x**\n> \n> y"),
+    ("|a|", "<p><b>x</b></p><p>y</p>", "|a|**x** y"),
+)
+def test_what_is_pasted_into_a_list_a_quote_or_a_table_stays_inside(window, before, html, expected):
+    window.run("select", 0, -1)
+    window.browser.execute_script("document.execCommand('insertText', false, arguments[0])", before)
+    window.run("paste", "text", html)
+    window.has(expected)
+
+
 @IN_BOTH_BROWSERS
 def test_headings_and_bold_words_are_bolder_in_the_text_just_where_they_are(window):
     window.browser.resize(390, 844)

@@ -52,8 +52,7 @@ def test_the_only_copy_of_a_text_survives_the_restoring_of_a_backup(restored, fo
     assert "your version is now a.mine.md" in run("pull", here, "--theirs")[1][0] or (here / "a.mine.md").exists()
     run("push", here, "--recreate")
     posts = {post["slug"]: post for post in service.request("GET", "/v1/posts")[2]}
-    assert posts["c"]["content"] == "# C, only here\n"
-    assert posts["other"]["id"] == other["id"]
+    assert (posts["c"]["content"], posts["other"]["id"]) == ("# C, only here\n", other["id"])
 
 
 @pytest.mark.slow

@@ -89,8 +89,7 @@ def test_a_folder_and_a_blog_that_both_change_become_the_same_despite_kills(serv
             expected[slug] = post["content"]
     commands.kill("pull", "--delete", kills=3 if scale == 1 else 6)
     commands.kill("push", "--delete", kills=3 if scale == 1 else 6)
-    assert commands.run("pull", "--delete")[0] == 0
-    assert commands.run("push", "--delete")[0] == 0
+    assert (commands.run("pull", "--delete")[0], commands.run("push", "--delete")[0]) == (0, 0)
     after = every(service)
     assert {slug: post["content"] for slug, post in after.items()} == expected
     assert {path.stem for path in folder.glob("*.md")} == expected.keys()

@@ -47,8 +47,7 @@ def test_conflict_markers_are_text_unless_the_conflict_is_complete_or_if_a_pull_
     here = synced(a="# A\n\nHeading\n=======\n\n>>>>>>> quoted\n\n    <<<<<<< HEAD\n")
     assert run("push", here) == (0, [counts(unchanged=1)])
     change("a", content=MARKS)
-    assert run("pull", here)[1][0] == "updated a.md"
-    assert run("push", here) == (0, [counts(unchanged=1)])
+    assert (run("pull", here)[1][0], run("push", here)) == ("updated a.md", (0, [counts(unchanged=1)]))
 
 
 @pytest.mark.slow
@@ -75,8 +74,7 @@ def test_a_merge_of_git_is_sent_once_it_is_resolved(run, folder, there, tmp_path
     assert git("merge", "-q", "other").returncode
     assert (run("push", *options)[0], there()["a"]["content"]) == (1, "# A\n\nOne.\n")
     git("checkout", "--theirs", "a.md")
-    assert run("push", *options)[0] == 0
-    assert there()["a"]["content"] == "# A\n\nTwo.\n"
+    assert (run("push", *options)[0], there()["a"]["content"]) == (0, "# A\n\nTwo.\n")
 
 
 def test_a_name_of_255_bytes_can_be_pushed_pulled_and_set_aside(run, synced, there, change):

@@ -33,8 +33,7 @@ def test_images_are_uploaded_and_come_back_as_files(run, folder, tmp_path, there
     before = contents(here)["a.md"].decode()
     assert run("pull", here)[1][0] == "updated a.md"
     after = before.replace("End.", "The end.").replace("![loaf](<loaf.png>)", "![rye](<loaf.png>)")
-    assert contents(here)["a.md"].decode() == after
-    assert run("push", here) == (0, [counts(unchanged=1)])
+    assert (contents(here)["a.md"].decode(), run("push", here)) == (after, (0, [counts(unchanged=1)]))
     other = tmp_path / "other"
     run("pull", other, "--images")
     name = f"images/{address.rpartition('/')[2]}"

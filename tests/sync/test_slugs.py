@@ -194,5 +194,4 @@ def test_a_new_file_with_the_slug_that_a_post_got_there_is_refused(run, synced, 
     change("a", slug="x")
     folder(x="# X\n")
     reason = "another post also has the slug x: give one of them another `slug`"
-    assert run("push", here)[1][0] == f"failed x.md: {reason}"
-    assert texts(there()) == {"x": "# A\n"}
+    assert (run("push", here)[1][0], texts(there())) == (f"failed x.md: {reason}", {"x": "# A\n"})

@@ -60,8 +60,7 @@ def test_an_edit_is_sent_if_a_state_from_elsewhere_agrees_with_the_local_one(run
         shutil.copy(here / name, other)
     assert run("push", other, on="b") == (0, ["updated a.md", counts(updated=1, unchanged=1)])
     (other / "a.md").unlink()
-    assert run("push", other, "--delete", on="b")[1][0] == "deleted a.md"
-    assert there().keys() == {"b"}
+    assert (run("push", other, "--delete", on="b")[1][0], there().keys()) == ("deleted a.md", {"b"})
 
 
 def test_a_state_that_arrives_before_files_that_were_renamed_makes_no_file_another(run, on_two_machines, there):

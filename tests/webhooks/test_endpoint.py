@@ -218,8 +218,7 @@ def test_a_certificate_must_be_trusted_and_match_the_host(
     if trusted:
         request.getfixturevalue("trust")
     deliver(f"https://{host}:{secure_receiver.port}")
-    assert delivery().get("last_error") == error
-    assert len(secure_receiver.messages) == (error is None)
+    assert (delivery().get("last_error"), len(secure_receiver.messages)) == (error, (error is None))
 
 
 # Addresses

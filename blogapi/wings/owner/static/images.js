@@ -42,7 +42,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     await editor.settled();
     const isHere = editor.isAt(place);
     const at = markdown && editor.addBlock(markdown, place);
-    isHere && editor.selection[0] > at && markdown?.startsWith("![]") && goTo(at + 2); // to its description
+    isHere && markdown?.startsWith("![]") && goTo(at + 2); // to its description
   });
   const add = (files) => {
     document.activeElement === editor.area || goTo(editor.selection[1]);
@@ -58,8 +58,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const strip = document.querySelector(".strip");
   editor.changed(() => {
     const find = () => [...editor.doc.matchAll(IN_TEXT)];
-    const show = ([, alt, name], at) => choice(addressOf(name), alt || "Image without a description", () => goTo(find()[at].index, find()[at][0]));
-    strip.dataset.shown === String(find()) || strip.replaceChildren(...find().map(show));
+    strip.dataset.shown === String(find()) || strip.replaceChildren(...find().map(([, alt, name], at) => choice(addressOf(name), alt || "Image without a description", () => goTo(find()[at].index, find()[at][0]))));
     strip.dataset.shown = find();
   });
 

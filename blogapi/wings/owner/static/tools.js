@@ -11,7 +11,7 @@ const ITEM = /^( *)((?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| ))?/; // the start of a
 const isAlike = (sign, other) => sign?.trim().at(-1) === other.trim().at(-1);
 const following = (sign) => sign.replace(/\d+/, (number) => Number(number) + 1);
 const RULE = /^[ \t]*\|[ \t]*:?-[ \t|:-]*$/m; // the row below the head of a table
-const PARTS = /^```[^]*?^```|^(#{1,6} )(.*)|(\*\*)(?=\S)([^*\n]+)(\*\*)|(?<=\])(\(\S{0,300}?\))/dgm; // of Markdown that the layer over the text changes
+const PARTS = /^```[^]*?^```|^(#{1,6} )(.*)|(\*\*)(?=\S)([^*\n]+)(\*\*)|(?<=\])(\((?:[^\s()]|\([^\s()]*\))*\))/dgm; // of Markdown that the layer over the text changes
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
@@ -150,10 +150,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     "Numbered list": () => begin("1. ", /^\s*\d+[.)] /, MARK),
     Code: () => (/\n|^\s*$/.test(editor.doc.slice(...wholeLines(selection()))) ? wrap("```\n", /\n```/g, "\n```", wholeLines(selection())) : wrap("`", /`/g)),
     Table: (event, table = tableAt()) => (table ? addColumn(table) : addTable()),
-    Footnote: (event, name = lastFootnote() + 1, at = editor.selection[1], end = editor.doc.trimEnd().length) => [
-      editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length)),
-      editor.select(...editor.selection), // scrolls to it
-    ],
+    Footnote: (event, name = lastFootnote() + 1, at = editor.selection[1], end = editor.doc.trimEnd().length) => [editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length)), editor.select(...editor.selection)],
   };
   const stops = [...document.querySelectorAll(".tools button")];
   stops.forEach((each) => each.addEventListener("click", actions[each.textContent]));
@@ -219,7 +216,13 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     await editor.settled();
     const whole = listed(markdown.map((each) => each.trim()).join("\n\n"));
     const numbered = whole.replace(/\[\^(\d+)\]/g, (mark, number) => (whole.includes(`${mark}:`) ? `[^${Number(number) + lastFootnote()}]` : mark)); // after those in the text
-    /\n|^#+ /.test(numbered) || MARK.test(numbered) ? editor.addBlock(numbered, place, false, `${editor.doc}\n\n`, place.at) : editor.fill(place, numbered || text.replace(/\r\n?/g, "\n"));
+    const line = editor.doc.slice(wholeLines([place.at, place.at])[0], place.at);
+    const [mark = "", space = "", sign] = MARK.exec(line) ?? [];
+    const [isBlock, isList, isEmpty] = [/\n|^#+ /.test(numbered) || MARK.test(numbered), sign !== ">" && MARK.test(numbered), line === mark];
+    const inside = isEmpty ? numbered.replace(isList ? MARK : "", "") : sign === ">" ? (isBlock ? "\n\n" : "") + numbered : isList ? `\n${numbered}` : ""; // in the list or quote at the caret
+    const prefix = sign === ">" ? mark : space + (isList ? "" : " ".repeat(mark.length - space.length));
+    const added = /^[ \t]*\|/.test(line) ? numbered.replace(/\s*\n\s*/g, " ") : mark && inside.replaceAll("\n", `\n${prefix}`);
+    isBlock && !added ? editor.addBlock(numbered, place, false, `${editor.doc}\n\n`, place.at) : editor.fill(place, added || numbered || text.replace(/\r\n?/g, "\n"));
     const lost = html.match(/<img\b[^>]*\ssrc=["']?file:/gi)?.length;
     say("");
     alarm("paste", lost ? `${lost} picture${lost > 1 ? "s" : ""} could not be pasted: insert ${lost > 1 ? "them" : "it"} with Image.` : markdown.length ? "" : "Pasted as plain text, because the formatting could not be read.");
@@ -275,7 +278,6 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     Object.entries({ bold: [2, 4], pale: [1, 3, 5, 6] }).forEach(([name, groups]) => CSS.highlights?.set(name, new Highlight(...groups.flatMap((group) => parts.map(({ indices }) => indices[group]).filter(Boolean).map(spot)))));
   };
   paint(area.addEventListener("input", paint));
-
   // The word count, the reading time, and the text direction, because `dir=auto` takes minutes for a megabyte.
   const count = () => {
     const text = editor.doc.replace(/\]\([^()\s]*\)/g, "]"); // Addresses are not read.
