@@ -11,7 +11,7 @@ const ITEM = /^( *)((?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| ))?/; // the start of a
 const isAlike = (sign, other) => sign?.trim().at(-1) === other.trim().at(-1);
 const following = (sign) => sign.replace(/\d+/, (number) => Number(number) + 1);
 const RULE = /^[ \t]*\|[ \t]*:?-[ \t|:-]*$/m; // the row below the head of a table
-const PARTS = /^```[^]*?^```|^(#{1,6} )(.*)|(\*\*)(?=\S)([^*\n]+)(\*\*)|(?<=\])(\((?:[^\s()]|\([^\s()]*\))*\))/dgm; // of Markdown that the layer over the text changes
+const PARTS = /^```[^]*?^```|^(#{1,6} )(.*)|(\*\*)(?=\S)([^*\n]+)(\*\*)|(?<=\])(\((?:[^\s()]|\([^\s()]*\))*\))|(?<![\\*\w])([*_])(?=\S)[^*_\n]+(\7)(?![*\w])/dgm; // of Markdown that the layer over the text changes
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
@@ -275,7 +275,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   const paint = () => {
     letters.data = area.textLength < 30_000 && CSS.supports("field-sizing", "content") && window.Highlight ? editor.doc : "";
     const parts = [...letters.data.matchAll(PARTS)];
-    Object.entries({ bold: [2, 4], pale: [1, 3, 5, 6] }).forEach(([name, groups]) => CSS.highlights?.set(name, new Highlight(...groups.flatMap((group) => parts.map(({ indices }) => indices[group]).filter(Boolean).map(spot)))));
+    Object.entries({ bold: [2, 4], pale: [1, 3, 5, 6, 7, 8] }).forEach(([name, groups]) => CSS.highlights?.set(name, new Highlight(...groups.flatMap((group) => parts.map(({ indices }) => indices[group]).filter(Boolean).map(spot)))));
   };
   paint(area.addEventListener("input", paint));
   // The word count, the reading time, and the text direction, because `dir=auto` takes minutes for a megabyte.
