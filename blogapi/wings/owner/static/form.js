@@ -77,8 +77,8 @@ const mark = (page) => {
 };
 
 const { tags, slug, title } = post.elements;
-const known = [...tags.list.options].map((each) => each.value);
-tags.addEventListener("input", (event, before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1)) => tags.list.replaceChildren(...known.map((name) => new Option("", `${before}${before && " "}${name}`)))); // for the last tag
+const [known, isNew] = [[...tags.list.options].map((each) => each.value), (name) => !tags.value.toLowerCase().split(/, */).slice(0, -1).includes(name.toLowerCase())];
+tags.addEventListener("input", (event, before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1)) => tags.list.replaceChildren(...known.filter(isNew).map((name) => new Option("", `${before}${before && " "}${name}`)))); // for the last tag
 // Tidy the slug when the writer leaves it or saves, unless it is in another script: the server refuses that, and says why.
 const tidy = () => {
   const plain = slug.value.normalize("NFKD").toLowerCase().replace(/['’\u0300-\u036f]/g, "");
