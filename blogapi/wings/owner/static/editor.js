@@ -56,11 +56,12 @@ export const openEditor = (area, isAdded) => {
     isHere && [at + text.length, at === kept.at ? at + text.length : kept.at].forEach((each) => select(each, each)); // scrolls to the text, then to the caret
     setTimeout(() => style.removeProperty("--below"), 200);
   };
-  // Add a block with empty lines around it, before the line that starts at the place, or after the line around it. If the writer goes on there, begin a paragraph. Return where the block starts.
-  const addBlock = (markdown, kept = place(), goesOn = isAt(kept), text = area.value, at = /(^|\n)$/.test(text.slice(0, kept.at)) ? kept.at : `${text}\n`.indexOf("\n", kept.at)) => {
-    const [before, after] = [text.slice(0, at).match(/\n{0,2}$/)[0], text.slice(at).match(/^\n{0,2}/)[0]];
-    const gap = before.length === at ? "" : "\n\n".slice(before.length);
-    fill(kept, gap + markdown + (goesOn && at === kept.at ? "\n\n" : "\n\n".slice(after.length)), at);
+  // Add a block before the line that starts at the place, or after the line around it. Separate it from other text by empty lines. If the caret is there, leave it in a new paragraph. Return where the block starts.
+  const addBlock = (markdown, kept = place(), begins = isAt(kept), at = /(^|\n)$/.test(area.value.slice(0, kept.at)) ? kept.at : `${area.value}\n`.indexOf("\n", kept.at)) => {
+    const [ahead, behind] = [area.value.slice(0, at), area.value.slice(at)];
+    const gap = ahead.trim() && "\n\n".slice(/\n{0,2}$/.exec(ahead)[0].length);
+    const end = begins && at === kept.at ? "\n\n" : behind.trim() && "\n\n".slice(/^\n{0,2}/.exec(behind)[0].length);
+    fill(kept, gap + markdown + end, at);
     return at + gap.length;
   };
   const settled = () => composing && new Promise((done) => document.addEventListener("compositionend", () => setTimeout(() => done(settled())), { once: true }));

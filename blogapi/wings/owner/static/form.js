@@ -78,7 +78,7 @@ const mark = (page) => {
 
 const { tags, slug, title } = post.elements;
 const [known, isNew] = [[...tags.list.options].map((each) => each.value), (name) => !tags.value.toLowerCase().split(/, */).slice(0, -1).includes(name.toLowerCase())];
-tags.addEventListener("input", (event, before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1)) => tags.list.replaceChildren(...known.filter(isNew).map((name) => new Option("", `${before}${before && " "}${name}`)))); // for the last tag
+tags.addEventListener("input", (event, before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1)) => tags.list.replaceChildren(...known.filter(isNew).map((name) => new Option("", `${before}${before && " "}${name}`)))); // Complete the last tag.
 // Tidy the slug when the writer leaves it or saves, unless it is in another script: the server refuses that, and says why.
 const tidy = () => {
   const plain = slug.value.normalize("NFKD").toLowerCase().replace(/['’\u0300-\u036f]/g, "");
@@ -86,7 +86,7 @@ const tidy = () => {
   value === slug.value || changed(Object.assign(slug, { value }));
 };
 slug.addEventListener("change", tidy);
-// The title is a single line that wraps. Enter and Tab lead to the content. A change of the selection makes what follows a step of its own for undo.
+// The title is a single line that wraps. Enter and Tab lead to the content. Setting the selection makes the following insertion a separate undo step.
 title.addEventListener("keydown", (event) => event.key === "Tab" && !event.shiftKey && content.focus(event.preventDefault()));
 title.addEventListener("beforeinput", (event) => event.inputType === "insertLineBreak" && content.focus(event.preventDefault()));
 title.addEventListener("beforeinput", (event) => /[\r\n]/.test(event.data) && [title.setSelectionRange(title.selectionStart, title.selectionEnd), document.execCommand("insertText", false, event.data.replace(/[\r\n]+/g, " "), event.preventDefault())]);

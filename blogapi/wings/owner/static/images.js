@@ -40,8 +40,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const addAt = (place, image) => enqueue(async () => {
     const { markdown } = await store(image, () => addAt(place, image));
     await editor.settled();
-    const isHere = editor.isAt(place);
-    const at = markdown && editor.addBlock(markdown, place);
+    const [isHere, at] = [editor.isAt(place), markdown && editor.addBlock(markdown, place)];
     isHere && markdown?.startsWith("![]") && goTo(at + 2); // to its description
   });
   const add = (files) => {

@@ -6,12 +6,12 @@ const isAddress = (text) => /^https?:\/\/\S*$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // scripts that do not put spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // limits in characters of HTML: in total, and per part that the server converts
 const MARK = /^([ \t]*(?:> )*)([-*+]|\d{1,9}[.)]|>) (?=(\[[ xX]\] )?)/; // of a list item, which may be a task with a box, or of a quote
-const START = /^\s*(?:(?:[-*+>]|\d{1,9}[.)]|#{1,6}|\[[ xX]\]) +)*/; // what precedes the text of a line
+const START = /^\s*(?:(?:[-*+>]|\d{1,9}[.)]|#{1,6}|\[[ xX]\]) +)*/; // the marks before the text of a line
 const ITEM = /^( *)((?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| ))?/; // the start of a line, and the sign of a list item
 const isAlike = (sign, other) => sign?.trim().at(-1) === other.trim().at(-1);
 const following = (sign) => sign.replace(/\d+/, (number) => Number(number) + 1);
 const RULE = /^[ \t]*\|[ \t]*:?-[ \t|:-]*$/m; // the row below the head of a table
-const PARTS = /^```[^]*?^```|^(#{1,6} )(.*)|(\*\*)(?=\S)([^*\n]+)(\*\*)|(?<=\])(\((?:[^\s()]|\([^\s()]*\))*\))|(?<![\\*\w])([*_])(?=\S)[^*_\n]+(\7)(?![*\w])/dgm; // of Markdown that the layer over the text changes
+const PARTS = /^```[^]*?^```|^(#{1,6} )(.*)|(\*\*)(?=\S)([^*\n]+)(\*\*)|(?<=\])(\((?:[^\s()]|\([^\s()]*\))*\))|(?<![\\*\w])([*_])(?=\S)[^*_\n]+(\7)(?![*\w])/dgm; // the Markdown that `paint` highlights
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes that stay
 const LOOSE = /(?:&nbsp;|\u00a0)+(?=[\s<]|$)|(?<=[\s>]|^)(?:&nbsp;|\u00a0)+/g; // no-break spaces beside a tag or a space
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code|s|del|strike)\b|line-through|(?<![\w-])font-weight:\s*(?:bold|[6-9]00)|(?<![\w-])font-style:\s*italic|mso-list:l|^(?![^]*(?:monospace|menlo|monaco))[^]*<p\b[^]*?<p\b/i; // Terminals of macOS put each line into a <p>.
@@ -53,7 +53,7 @@ const inParts = (body, convert) => {
 };
 
 export const openTools = (editor, area, { post, say, alarm, images }) => {
-  const selection = () => { // without what starts a line and spaces at the ends, because marks cannot stand beside them
+  const selection = () => { // without spaces at the ends and marks at the start of a line, because Markdown allows no other marks next to them
     const [[from, to], text] = [editor.selection, editor.doc.slice(...editor.selection)];
     const [start] = (/(^|\n)[ \t]*$/.test(editor.doc.slice(0, from)) ? START : /^\s*/).exec(text);
     return text.slice(start.length).trim() ? [from + start.length, from + text.trimEnd().length] : [from, to];
@@ -131,7 +131,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const act = isImage ? toParagraph : table && RULE.test(table[0]) ? toRow : sign && line === mark + box && at === end ? () => move(-1) || editor.insert("\n", start, at) : mark && (() => put(lines, [[next + 1, rest]], (each) => sign && each === next + 1, 0));
     return act && [act(), editor.select(...editor.selection)]; // scrolls to it
   };
-  const opened = (at = editor.selection[1]) => /^[^\n[\]]*\]\((?=https:\/\/\))/.exec(editor.doc.slice(at))?.[0].length; // how far the address is, in a link that has none yet
+  const opened = (at = editor.selection[1]) => /^[^\n[\]]*\]\((?=https:\/\/\))/.exec(editor.doc.slice(at))?.[0].length; // the distance to the address, if the caret is in the text of a link that has no address yet
   const toAddress = (at = editor.selection[1] + opened()) => (at ? [editor.select(at, at + 8)] : undefined);
   const leaveLink = ([from, to] = editor.selection) => (/\]\([^\s()]+$/.test(editor.doc.slice(Math.max(0, from - 2000), from)) && editor.doc[to] === ")" ? [editor.select(to + 1, to + 1)] : undefined);
   const link = () => {
@@ -221,8 +221,8 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
     const [isBlock, isList, isEmpty] = [/\n|^#+ /.test(numbered) || MARK.test(numbered), sign !== ">" && MARK.test(numbered), line === mark];
     const inside = isEmpty ? numbered.replace(isList ? MARK : "", "") : sign === ">" ? (isBlock ? "\n\n" : "") + numbered : isList ? `\n${numbered}` : ""; // in the list or quote at the caret
     const prefix = sign === ">" ? mark : space + (isList ? "" : " ".repeat(mark.length - space.length));
-    const added = /^[ \t]*\|/.test(line) ? numbered.replace(/\s*\n\s*/g, " ") : mark && inside.replaceAll("\n", `\n${prefix}`);
-    isBlock && !added ? editor.addBlock(numbered, place, false, `${editor.doc}\n\n`, place.at) : editor.fill(place, added || numbered || text.replace(/\r\n?/g, "\n"));
+    const added = /^[ \t]*\|/.test(line) ? numbered.split("\n").map((each) => each.trim()).filter(Boolean).join(" ") : mark && inside.replaceAll("\n", `\n${prefix}`);
+    isBlock && !added ? editor.addBlock(numbered, place, false, place.at) : editor.fill(place, added || numbered || text.replace(/\r\n?/g, "\n"));
     const lost = html.match(/<img\b[^>]*\ssrc=["']?file:/gi)?.length;
     say("");
     alarm("paste", lost ? `${lost} picture${lost > 1 ? "s" : ""} could not be pasted: insert ${lost > 1 ? "them" : "it"} with Image.` : markdown.length ? "" : "Pasted as plain text, because the formatting could not be read.");
@@ -270,7 +270,7 @@ export const openTools = (editor, area, { post, say, alarm, images }) => {
   toggle.addEventListener("click", (event) => follow(event.preventDefault(), toggleBeside("preview")));
 
   // A layer over the text makes headings and bold words bolder, and marks and addresses paler, without changing the width of any letter.
-  const [letters, counted] = [layer, document.getElementById("words")].map((each) => each.appendChild(new Text())); // To replace a node would end the run of typing that an undo takes back.
+  const [letters, counted] = [layer, document.getElementById("words")].map((each) => each.appendChild(new Text())); // Replacing a node would end the run of typing that one undo takes back.
   const spot = ([startOffset, endOffset]) => new StaticRange({ startContainer: letters, startOffset, endContainer: letters, endOffset });
   const paint = () => {
     letters.data = area.textLength < 30_000 && CSS.supports("field-sizing", "content") && window.Highlight ? editor.doc : "";
